@@ -1,0 +1,97 @@
+/**
+ * An ordered key-value store on disk: what the server's checkpoints write to and the engine-level
+ * bench drives. Keys and values are byte strings, ordered as memcmp. An engine knows nothing of Redis.
+ *
+ * Everything is asynchronous and runs outside the caller's thread; `getMany` is served while a large
+ * write, scan, compaction or backup runs. Bytes cross in packed form, one ArrayBuffer a call, which is
+ * transferred and so gone for the caller.
+ */
+
+/** Option values by their full name, e.g. `leveldb.block-cache-size`; sizes in bytes. */
+export type EngineOptions = Readonly<Record<string, string | number | boolean>>;
+
+/**
+ * Rows to write in one atomic step, packed: for each row u32 key length, u32 value length
+ * (DELETE_LENGTH: the row is deleted), key, value; little endian, no padding.
+ */
+export interface PackedBatch {
+  bytes: ArrayBuffer;
+  /** Bytes used in `bytes`. */
+  length: number;
+  rows: number;
+}
+
+/** In place of a value's length: the row is deleted (batches), or absent (results of getMany). */
+export const DELETE_LENGTH = 0xffffffff;
+
+/** Rows found, packed like a batch. */
+export type PackedRows = PackedBatch;
+
+/** Keys to look up, packed: u32 length, key. */
+export interface PackedKeys {
+  bytes: ArrayBuffer;
+  length: number;
+  count: number;
+}
+
+/** Half-open range of keys. */
+export interface Range {
+  start: Uint8Array;
+  /** Exclusive; absent: to the end. */
+  end?: Uint8Array;
+}
+
+export interface ScanOptions extends Range {
+  /** At most this many bytes a chunk (rounded up to a whole row). */
+  chunkBytes?: number;
+  keysOnly?: boolean;
+}
+
+export interface EngineStats {
+  /** Bytes of the engine's files. */
+  diskBytes: number;
+  /** Bytes of memory the engine holds or may hold: caches and write buffers. */
+  memoryBytes: number;
+  /** The engine's own figures under its own names. */
+  details: Record<string, string | number>;
+}
+
+export interface Engine {
+  readonly name: EngineName;
+  /** Rows in the order of `keys`; absent rows have DELETE_LENGTH and no value. */
+  getMany(keys: PackedKeys): Promise<PackedRows>;
+  /** Atomic. With `sync` it is on disk when the promise resolves, and so is all that was written before. */
+  write(batch: PackedBatch, options?: { sync?: boolean }): Promise<void>;
+  /** Rows of one consistent view, that of the moment the first chunk is asked for, in chunks. Ending the iteration releases it. */
+  scan(options: ScanOptions): AsyncIterable<PackedRows>;
+  /** Paced: other calls are served meanwhile. Not atomic; repeat after a crash. */
+  deleteRange(range: Range): Promise<void>;
+  compact(): Promise<void>;
+  /** Copies the engine's files, as one consistent state, into a new directory. Hard links where files are immutable. */
+  backup(directory: string): Promise<void>;
+  stats(): Promise<EngineStats>;
+  close(): Promise<void>;
+}
+
+export const ENGINE_NAMES = ['leveldb', 'lmdb', 'rocksdb'] as const;
+export type EngineName = (typeof ENGINE_NAMES)[number];
+
+/** Why an engine could not do something; `message` names the path and the next step. */
+export class EngineError extends Error {
+  readonly code:
+    | 'ENGINE_MISSING'
+    | 'ENGINE_LOCKED'
+    | 'ENGINE_DAMAGED'
+    | 'ENGINE_FORMAT'
+    | 'ENGINE_MISMATCH'
+    | 'ENGINE_FULL'
+    | 'ENGINE_OPTION'
+    | 'ENGINE_DEAD'
+    | 'ENGINE_IO';
+
+  constructor(code: EngineError['code'], message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'EngineError';
+    this.code = code;
+  }
+}
