@@ -1,3 +1,5 @@
+import type { MessagePort } from 'node:worker_threads';
+
 /**
  * An ordered key-value store on disk: what the server's checkpoints write to and the engine-level
  * bench drives. Keys and values are byte strings, ordered as memcmp. An engine knows nothing of Redis.
@@ -56,12 +58,27 @@ export interface EngineStats {
   details: Record<string, string | number>;
 }
 
+export interface ApplyOptions {
+  /** Bytes of packed rows per atomic batch; default 4 MB. */
+  batchBytes?: number;
+  sync?: boolean;
+}
+
 export interface Engine {
   readonly name: EngineName;
   /** Rows in the order of `keys`; absent rows have DELETE_LENGTH and no value. */
   getMany(keys: PackedKeys): Promise<PackedRows>;
   /** Atomic. With `sync` it is on disk when the promise resolves, and so is all that was written before. */
   write(batch: PackedBatch, options?: { sync?: boolean }): Promise<void>;
+  /**
+   * Reads rows packed like a batch from `length` bytes at `offset` of the file `path`, in bounded
+   * pieces, in the engine's thread, and writes them in atomic batches of at most `batchBytes` (a
+   * larger row is a batch of its own). Not atomic as a whole; repeat after a crash. With `sync`
+   * everything is on disk when the promise resolves. A row that does not end within the region, or
+   * with an empty key, is an ENGINE_IO error that names the file and the row's offset in it; the
+   * rows before it may be written. Resolves to the number of rows.
+   */
+  applyRows(path: string, offset: number, length: number, options?: ApplyOptions): Promise<number>;
   /** Rows of one consistent view, that of the moment the first chunk is asked for, in chunks. Ending the iteration releases it. */
   scan(options: ScanOptions): AsyncIterable<PackedRows>;
   /** Paced: other calls are served meanwhile. Not atomic; repeat after a crash. */
@@ -70,6 +87,12 @@ export interface Engine {
   /** Copies the engine's files, as one consistent state, into a new directory. Hard links where files are immutable. */
   backup(directory: string): Promise<void>;
   stats(): Promise<EngineStats>;
+  /**
+   * A way to the same engine for another thread: transfer the port there and give it to
+   * `connectEngine` (src/engines/open.ts). Closing that client ends only the connection.
+   */
+  connect(): MessagePort;
+  /** Rejects what is pending with ENGINE_DEAD after finishing writes under way; releases the directory's lock. */
   close(): Promise<void>;
 }
 
