@@ -1,0 +1,316 @@
+#!/usr/bin/env node
+/**
+ * redis-benchmark's rows on our server with each engine, on Redis without persistence, on Redis with
+ * its append-only file synced every second (our own durability), and on a bare Node responder (the
+ * floor: what a Node process that only parses requests can reach). All servers stand side by side,
+ * all but the one under test are stopped (SIGSTOP); each row goes round the servers several times,
+ * and the medians and their ratios are printed. Ours has its log on and checkpoints running.
+ *
+ *   npm run bench:ratio -- [--rows SET,GET] [--pipelines 1,16] [--repeats 3] [--seconds 3]
+ *                          [--engines lmdb,leveldb,rocksdb] [--json FILE]
+ */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+
+const KEYSPACE = 1_000_000;
+const VALUE_BYTES = 100;
+const CLIENTS = 50;
+/** Pops are measured on collections this much longer than what the row takes. */
+const SPARE = 1.3;
+
+const { values: options } = parseArgs({
+  options: {
+    rows: { type: 'string' },
+    pipelines: { type: 'string', default: '1,16' },
+    repeats: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '3' },
+    engines: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
+    json: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  },
+});
+if (options.help) {
+  console.log(
+    readFileSync(new URL(import.meta.url), 'utf8')
+      .match(/\/\*\*([\s\S]*?)\*\//)[1]
+      .replace(/^ \* ?/gm, ''),
+  );
+  process.exit(0);
+}
+
+const value = 'x'.repeat(VALUE_BYTES);
+const digits = (n) => String(n).padStart(12, '0');
+
+/** name -> redis-benchmark arguments; `fill(n)`: what must stand before n requests are made; `uses`: filled once. */
+const ROWS = {
+  PING_INLINE: { args: ['-t', 'ping_inline'] },
+  PING_BULK: { args: ['-t', 'ping_mbulk'] },
+  SET: { args: ['-t', 'set'] },
+  GET: { args: ['-t', 'get'], uses: 'keys' },
+  INCR: { args: ['-t', 'incr'] },
+  LPUSH: { args: ['-t', 'lpush'], before: ['DEL', 'mylist'] },
+  RPUSH: { args: ['-t', 'rpush'], before: ['DEL', 'mylist'] },
+  LPOP: { args: ['-t', 'lpop'], fill: 'mylist' },
+  RPOP: { args: ['-t', 'rpop'], fill: 'mylist' },
+  SADD: { args: ['-t', 'sadd'], before: ['DEL', 'myset'] },
+  HSET: { args: ['-t', 'hset'], before: ['DEL', 'myhash'] },
+  SPOP: { args: ['-t', 'spop'], fill: 'myset' },
+  ZADD: { args: ['-t', 'zadd'], before: ['DEL', 'myzset'] },
+  ZPOPMIN: { args: ['-t', 'zpopmin'], fill: 'myzset' },
+  LRANGE_100: { args: ['LRANGE', 'ranged', '0', '99'], uses: 'ranged' },
+  LRANGE_300: { args: ['LRANGE', 'ranged', '0', '299'], uses: 'ranged' },
+  LRANGE_500: { args: ['LRANGE', 'ranged', '0', '499'], uses: 'ranged' },
+  LRANGE_600: { args: ['LRANGE', 'ranged', '0', '599'], uses: 'ranged' },
+  MSET: { args: ['-t', 'mset'] },
+};
+
+/** Commands that bring `name` to `n` elements; a generator of argument arrays. */
+const FILLS = {
+  *keys() {
+    for (let i = 0; i < KEYSPACE; i += 50) {
+      const command = ['MSET'];
+      for (let k = i; k < i + 50; k++) command.push(`key:${digits(k)}`, value);
+      yield command;
+    }
+  },
+  *ranged() {
+    for (let i = 0; i < 1000; i += 100) yield ['RPUSH', 'ranged', ...Array(100).fill(value)];
+  },
+  *mylist(n) {
+    yield ['DEL', 'mylist'];
+    for (let i = 0; i < n; i += 100) yield ['RPUSH', 'mylist', ...Array(100).fill(value)];
+  },
+  *myset(n) {
+    yield ['DEL', 'myset'];
+    for (let i = 0; i < n; i += 100) {
+      yield ['SADD', 'myset', ...Array.from({ length: 100 }, (_, k) => `element:${digits(i + k)}`)];
+    }
+  },
+  *myzset(n) {
+    yield ['DEL', 'myzset'];
+    for (let i = 0; i < n; i += 50) {
+      const command = ['ZADD', 'myzset'];
+      for (let k = i; k < i + 50; k++) command.push(String((k * 7919) % n), `element:${digits(k)}`);
+      yield command;
+    }
+  },
+};
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const median = (list) => {
+  const sorted = [...list].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+};
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer().on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+/** Sends the commands pipelined, a window at a time; rejects on the first error reply. */
+async function send(port, commands) {
+  const socket = net.connect(port, '127.0.0.1');
+  await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+  let pending = 0;
+  let wake;
+  let failure;
+  socket.on('data', (bytes) => {
+    if (bytes[0] === 45) failure = new Error(bytes.toString('latin1', 0, 200).trim());
+    for (let i = bytes.indexOf(10); i >= 0; i = bytes.indexOf(10, i + 1)) pending--;
+    wake?.();
+  });
+  socket.on('close', () => ((failure ??= new Error('connection closed')), wake?.()));
+  for (const command of commands) {
+    socket.write(`*${command.length}\r\n${command.map((a) => `$${a.length}\r\n${a}\r\n`).join('')}`);
+    pending++;
+    while (pending >= 64 && !failure) await new Promise((resolve) => (wake = resolve));
+    if (failure) throw failure;
+  }
+  while (pending > 0 && !failure) await new Promise((resolve) => (wake = resolve));
+  if (failure && pending > 0) throw failure;
+  socket.removeAllListeners('close');
+  socket.destroy();
+}
+
+const work = mkdtempSync(path.join(os.tmpdir(), 'ardent-ratio-'));
+const servers = [];
+
+async function start(name, command, args) {
+  const port = await freePort();
+  const dir = mkdtempSync(path.join(work, `${name.replace(/\W+/g, '-')}-`));
+  const log = openSync(path.join(dir, 'output.log'), 'w');
+  const child = spawn(command, args(port, dir), { stdio: ['ignore', log, log], cwd: dir });
+  const server = { name, port, dir, child, filled: new Set() };
+  child.on('exit', (code, signal) => (server.exited = signal ?? code));
+  servers.push(server);
+  for (let i = 0; i < 300; i++) {
+    if (server.exited !== undefined) break;
+    const up = await send(port, [['PING']]).then(
+      () => true,
+      () => false,
+    );
+    if (up) return server;
+    await sleep(100);
+  }
+  throw new Error(
+    `${name} did not start; see ${path.join(dir, 'output.log')}:\n${readFileSync(path.join(dir, 'output.log'), 'utf8').slice(-2000)}`,
+  );
+}
+
+/** CPU seconds (user + system) of a process so far. */
+function cpuSeconds(pid) {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  } catch {
+    return NaN;
+  }
+}
+
+/** One redis-benchmark run: rate, and CPU of both sides. */
+async function run(server, row, pipeline, requests) {
+  const args = ['-h', '127.0.0.1', '-p', String(server.port), '-c', String(CLIENTS), '-n', String(requests)];
+  args.push(
+    '-r',
+    String(KEYSPACE),
+    '-d',
+    String(VALUE_BYTES),
+    '-P',
+    String(pipeline),
+    '--csv',
+    ...ROWS[row].args,
+  );
+  const before = cpuSeconds(server.child.pid);
+  const began = performance.now();
+  const child = spawn('redis-benchmark', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  let errors = '';
+  child.stdout.on('data', (chunk) => (output += chunk));
+  child.stderr.on('data', (chunk) => (errors += chunk));
+  let clientCpu = 0;
+  const sampler = setInterval(() => (clientCpu = cpuSeconds(child.pid) || clientCpu), 50);
+  await new Promise((resolve) => child.on('close', resolve));
+  clearInterval(sampler);
+  const seconds = (performance.now() - began) / 1000;
+  const line = output.trim().split('\n').at(-1) ?? '';
+  const rate = Number(line.split('","')[1]?.replace(/"/g, ''));
+  if (!(rate > 0)) throw new Error(`${server.name} ${row}: ${errors || output || 'no result'}`);
+  const serverCpu = cpuSeconds(server.child.pid) - before;
+  return {
+    rate,
+    cpuMicros: (serverCpu / requests) * 1e6,
+    clientBusy: clientCpu / seconds,
+    serverBusy: serverCpu / seconds,
+  };
+}
+
+/** A row on one server: fill, warm up (discarded), measure for about `seconds`. */
+async function measure(server, row, pipeline, seconds) {
+  const { before, fill, uses } = ROWS[row];
+  process.kill(server.child.pid, 'SIGCONT');
+  try {
+    if (uses && !server.bare && !server.filled.has(uses)) {
+      await send(server.port, FILLS[uses]());
+      server.filled.add(uses);
+    }
+    const warmRequests = pipeline === 1 ? 40_000 : 200_000;
+    if (before && !server.bare) await send(server.port, [before]);
+    if (fill && !server.bare) await send(server.port, FILLS[fill](warmRequests * SPARE));
+    const warm = await run(server, row, pipeline, warmRequests);
+    const requests = Math.ceil((warm.rate * seconds) / 1000) * 1000;
+    if (before && !server.bare) await send(server.port, [before]);
+    if (fill && !server.bare) await send(server.port, FILLS[fill](requests * SPARE));
+    return await run(server, row, pipeline, requests);
+  } finally {
+    process.kill(server.child.pid, 'SIGSTOP');
+  }
+}
+
+function stopAll() {
+  for (const { child, exited } of servers) {
+    if (exited === undefined) child.kill('SIGKILL');
+  }
+  rmSync(work, { recursive: true, force: true });
+}
+process.on('exit', stopAll);
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
+
+const rows = options.rows ? options.rows.split(',').map((row) => row.toUpperCase()) : Object.keys(ROWS);
+for (const row of rows)
+  if (!ROWS[row]) throw new Error(`unknown row ${row}; rows: ${Object.keys(ROWS).join(' ')}`);
+const engines = options.engines.split(',').filter(Boolean);
+const repeats = Number(options.repeats);
+const seconds = Number(options.seconds);
+const main = new URL('../dist/cli/main.js', import.meta.url).pathname;
+const bare = new URL('bare-responder.mjs', import.meta.url).pathname;
+
+for (const engine of engines) {
+  await start(engine, process.execPath, (port, dir) => [
+    main, 'server', '--engine', engine, '--port', String(port), '--dir', path.join(dir, 'data'),
+    '--appendfsync', 'everysec', '--tier-memory', '4gb',
+  ]); // prettier-ignore
+}
+const redis =
+  (...persistence) =>
+  (port, dir) => ['--port', String(port), '--dir', dir, '--save', '', ...persistence];
+await start('redis', 'redis-server', redis('--appendonly', 'no'));
+await start('redis aof', 'redis-server', redis('--appendonly', 'yes', '--appendfsync', 'everysec'));
+(await start('bare node', process.execPath, (port) => [bare, String(port)])).bare = true;
+for (const { child } of servers) child.kill('SIGSTOP');
+
+const results = [];
+const width = 12;
+const pad = (text) => String(text).padStart(width);
+for (const pipeline of options.pipelines.split(',').map(Number)) {
+  console.log(
+    `\n-c ${CLIENTS} -r ${KEYSPACE} -d ${VALUE_BYTES} -P ${pipeline}: thousand requests/s (CPU us/request), median of ${repeats}; ratios to redis / redis aof`,
+  );
+  console.log(['row'.padEnd(width), ...servers.map(({ name }) => name.padStart(22))].join(''));
+  for (const row of rows) {
+    const runs = new Map(servers.map((server) => [server, []]));
+    for (let i = 0; i < repeats; i++) {
+      for (const server of i % 2 ? [...servers].reverse() : servers) {
+        runs.get(server).push(await measure(server, row, pipeline, seconds));
+      }
+    }
+    const entry = { row, pipeline, servers: {} };
+    for (const [server, list] of runs) {
+      entry.servers[server.name] = {
+        rate: median(list.map((run) => run.rate)),
+        cpuMicros: median(list.map((run) => run.cpuMicros)),
+        clientBusy: median(list.map((run) => run.clientBusy)),
+        serverBusy: median(list.map((run) => run.serverBusy)),
+        rates: list.map((run) => run.rate),
+      };
+    }
+    results.push(entry);
+    const cells = servers.map(({ name }) => {
+      const { rate, cpuMicros, clientBusy } = entry.servers[name];
+      return `${(rate / 1000).toFixed(1)} (${cpuMicros.toFixed(2)})${clientBusy > 0.9 ? '*' : ' '}`.padStart(
+        22,
+      );
+    });
+    console.log([row.padEnd(width), ...cells].join(''));
+    const ratio = (name, base) => (entry.servers[name].rate / entry.servers[base].rate).toFixed(2);
+    const ratios = servers.map(({ name }) =>
+      `${ratio(name, 'redis')} / ${ratio(name, 'redis aof')} `.padStart(22),
+    );
+    console.log([''.padEnd(width), ...ratios].join(''));
+  }
+}
+console.log(
+  `${pad('*').trim()} redis-benchmark itself used more than 90% of a core: the load generator may be the limit`,
+);
+if (options.json)
+  writeFileSync(options.json, JSON.stringify({ when: new Date().toISOString(), options, results }, null, 2));
+process.exit(0);
