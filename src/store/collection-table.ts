@@ -1,0 +1,224 @@
+/**
+ * The collections that have pages: for each its persistent id, the record that owns it and the table
+ * that leads from a page's number to its block.
+ *
+ * A slot is a volatile number of a collection, written in each of its pages, so that a page can be
+ * led back to its row key (id, number) and to its record. A page table is a radix tree of plain
+ * blocks of 32-bit references, 512 to a node, up to three levels; while there is one node it grows by
+ * doubling, so that the table of a small collection is small. Reference 0: no page in memory.
+ */
+import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
+
+const NODE_SHIFT = 9;
+const NODE_ENTRIES = 1 << NODE_SHIFT;
+const NODE_MASK = NODE_ENTRIES - 1;
+const FIRST_ENTRIES = 4;
+const NODE_HEADER_WORDS = 4;
+const MAX_LEVELS = 3;
+/** Above this page number a collection is full: 134 million pages, more than the arena holds. */
+export const MAX_PAGES = NODE_ENTRIES ** MAX_LEVELS;
+
+export class CollectionTable {
+  readonly arena: Arena;
+  /** By slot. Slot 0 is unused, so that 0 can mean none. */
+  record = new Int32Array(64);
+  /** Page table: root block, levels (0 when the slot is unused), entries of the root. */
+  root = new Int32Array(64);
+  levels = new Uint8Array(64);
+  entries = new Uint16Array(64);
+  /** Ids are never reused; below 2^53. */
+  id = new Float64Array(64);
+
+  /** The id that the next new collection gets; persisted with each checkpoint. */
+  nextId = 1;
+
+  private top = 1;
+  private readonly freeSlots: number[] = [];
+  /** Slots whose collections were dropped and whose pages are being freed; the last is at `dropNumber`. */
+  private readonly dropped: number[] = [];
+  private dropNumber = 0;
+
+  constructor(arena: Arena) {
+    this.arena = arena;
+  }
+
+  /** Collections in the table, dropped ones included until they are freed. */
+  get size(): number {
+    return this.top - 1 - this.freeSlots.length;
+  }
+
+  /** A slot for a new collection of `record`, with an id of its own and no pages yet. */
+  open(record: number): number {
+    return this.add(this.nextId++, record);
+  }
+
+  /** A slot for a collection that exists on disk; its pages are placed as they are read. */
+  add(id: number, record: number): number {
+    const slot = this.freeSlots.pop() ?? this.top++;
+    if (slot === this.record.length) this.grow();
+    this.id[slot] = id;
+    this.record[slot] = record;
+    this.levels[slot] = 1;
+    this.entries[slot] = FIRST_ENTRIES;
+    this.root[slot] = this.newNode(FIRST_ENTRIES, slot);
+    return slot;
+  }
+
+  private grow(): void {
+    const larger = this.record.length * 2;
+    this.record = copyInto(new Int32Array(larger), this.record);
+    this.root = copyInto(new Int32Array(larger), this.root);
+    this.levels = copyInto(new Uint8Array(larger), this.levels);
+    this.entries = copyInto(new Uint16Array(larger), this.entries);
+    this.id = copyInto(new Float64Array(larger), this.id);
+  }
+
+  private newNode(entries: number, slot: number): number {
+    const ref = this.arena.alloc((entries + NODE_HEADER_WORDS) * 4);
+    const i32 = this.arena.i32[ref >>> this.arena.chunkShift];
+    const w = (ref & this.arena.unitMask) << 2;
+    i32.fill(0, w, w + entries + NODE_HEADER_WORDS);
+    i32[w] = Kind.Plain << KIND_SHIFT;
+    i32[w + 1] = slot;
+    return ref;
+  }
+
+  private read(node: number, entry: number): number {
+    const { arena } = this;
+    return arena.i32[node >>> arena.chunkShift][((node & arena.unitMask) << 2) + NODE_HEADER_WORDS + entry];
+  }
+
+  private write(node: number, entry: number, ref: number): void {
+    const { arena } = this;
+    arena.i32[node >>> arena.chunkShift][((node & arena.unitMask) << 2) + NODE_HEADER_WORDS + entry] = ref;
+  }
+
+  /** The block of a page; 0 when it is not in memory or `number` lies beyond the table. */
+  find(slot: number, number: number): number {
+    const levels = this.levels[slot];
+    if (number >>> (NODE_SHIFT * (levels - 1)) >= this.entries[slot]) return 0;
+    let node = this.root[slot];
+    for (let level = levels - 1; level > 0; level--) {
+      node = this.read(node, (number >>> (NODE_SHIFT * level)) & NODE_MASK);
+      if (node === 0) return 0;
+    }
+    return this.read(node, number & NODE_MASK);
+  }
+
+  /** Sets the block of a page, enlarging the table as needed; pages may come in any order. */
+  place(slot: number, number: number, ref: number): void {
+    while (number >>> (NODE_SHIFT * (this.levels[slot] - 1)) >= this.entries[slot]) this.enlarge(slot);
+    let node = this.root[slot];
+    for (let level = this.levels[slot] - 1; level > 0; level--) {
+      const entry = (number >>> (NODE_SHIFT * level)) & NODE_MASK;
+      let child = this.read(node, entry);
+      if (child === 0) {
+        child = this.newNode(NODE_ENTRIES, slot);
+        this.write(node, entry, child);
+      }
+      node = child;
+    }
+    this.write(node, number & NODE_MASK, ref);
+  }
+
+  /** Doubles the root, or puts a level above it. */
+  private enlarge(slot: number): void {
+    const { arena } = this;
+    const old = this.root[slot];
+    const entries = this.entries[slot];
+    const whole = entries === NODE_ENTRIES;
+    if (whole && this.levels[slot] === MAX_LEVELS) throw new RangeError('a collection has too many pages');
+    const larger = whole ? FIRST_ENTRIES : entries * 2;
+    const root = this.newNode(larger, slot);
+    if (whole) {
+      this.write(root, 0, old);
+      this.levels[slot]++;
+    } else {
+      const from = ((old & arena.unitMask) << 2) + NODE_HEADER_WORDS;
+      const to = ((root & arena.unitMask) << 2) + NODE_HEADER_WORDS;
+      const source = arena.i32[old >>> arena.chunkShift];
+      arena.i32[root >>> arena.chunkShift].set(source.subarray(from, from + entries), to);
+      arena.free(old);
+    }
+    this.root[slot] = root;
+    this.entries[slot] = larger;
+  }
+
+  /** Gives a collection up: its pages and page table are freed later, in slices, and the slot with them. */
+  drop(slot: number): void {
+    this.record[slot] = 0;
+    this.dropped.push(slot);
+  }
+
+  /** Frees about `pages` pages of dropped collections; true while there are more. */
+  freeSlice(pages: number): boolean {
+    while (this.dropped.length > 0 && pages > 0) {
+      const slot = this.dropped[0];
+      const end = this.entries[slot] * NODE_ENTRIES ** (this.levels[slot] - 1);
+      while (this.dropNumber < end && pages > 0) {
+        pages--;
+        this.dropNumber += this.freeStep(slot, this.dropNumber);
+      }
+      if (this.dropNumber < end) break;
+      this.arena.free(this.root[slot]);
+      this.root[slot] = 0;
+      this.levels[slot] = 0;
+      this.freeSlots.push(slot);
+      this.dropped.shift();
+      this.dropNumber = 0;
+    }
+    return this.dropped.length > 0;
+  }
+
+  /** Frees the page of a number, and behind a node's last page the node; returns how many numbers that was. */
+  private freeStep(slot: number, number: number): number {
+    const levels = this.levels[slot];
+    let node = this.root[slot];
+    for (let level = levels - 1; level > 0; level--) {
+      const entry = (number >>> (NODE_SHIFT * level)) & NODE_MASK;
+      const child = this.read(node, entry);
+      if (child === 0) return NODE_ENTRIES ** level;
+      node = child;
+    }
+    const ref = this.read(node, number & NODE_MASK);
+    if (ref !== 0) this.arena.free(ref);
+    this.write(node, number & NODE_MASK, 0);
+    if (levels > 1 && (number & NODE_MASK) === NODE_MASK) this.freePath(slot, number);
+    return 1;
+  }
+
+  /** Frees the nodes below the root that end with this number. */
+  private freePath(slot: number, number: number): void {
+    const levels = this.levels[slot];
+    for (let above = 1; above < levels; above++) {
+      if (number % NODE_ENTRIES ** above !== NODE_ENTRIES ** above - 1) return;
+      let node = this.root[slot];
+      for (let level = levels - 1; level > above; level--) {
+        node = this.read(node, (number >>> (NODE_SHIFT * level)) & NODE_MASK);
+      }
+      const entry = (number >>> (NODE_SHIFT * above)) & NODE_MASK;
+      this.arena.free(this.read(node, entry));
+      this.write(node, entry, 0);
+    }
+  }
+
+  /** Bytes of the page table of a slot. */
+  tableBytes(slot: number): number {
+    return this.nodeBytes(this.root[slot], this.entries[slot], this.levels[slot]);
+  }
+
+  private nodeBytes(node: number, entries: number, levels: number): number {
+    let bytes = this.arena.sizeOf(node);
+    if (levels === 1) return bytes;
+    for (let entry = 0; entry < entries; entry++) {
+      const child = this.read(node, entry);
+      if (child !== 0) bytes += this.nodeBytes(child, NODE_ENTRIES, levels - 1);
+    }
+    return bytes;
+  }
+}
+
+function copyInto<T extends Int32Array | Uint8Array | Uint16Array | Float64Array>(to: T, from: T): T {
+  to.set(from);
+  return to;
+}
