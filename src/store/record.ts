@@ -207,3 +207,12 @@ export class ValueRef {
     this.locate(0);
   }
 }
+
+/**
+ * A recycled object over one value: a list, a set, …. The tier makes it with `new List(ground)`, points
+ * its `value` at a key, and calls `opened` before it is used. A value with an empty payload is empty.
+ */
+export interface ValueHandle {
+  readonly value: ValueRef;
+  opened(): void;
+}

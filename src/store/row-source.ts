@@ -1,0 +1,62 @@
+/**
+ * What checkpoints and recovery see of the memory tier: rows out, rows in.
+ *
+ * Rows go out packed as an engine's batch is (`PackedBatch`: u32 key length, u32 value length or
+ * DELETE_LENGTH, key, value). They are absolute, and no key occurs in more than one row of a cut.
+ */
+import type { ByteSink } from '../bytes/sink.ts';
+
+/** Rows of the engine that belong to nothing any more, to be given to `deleteRange`. */
+export interface PurgeRange {
+  start: Uint8Array;
+  /** Exclusive. */
+  end: Uint8Array;
+}
+
+export interface RowSource {
+  /** Bytes that a cut begun now would copy out, about; and those of the current cut not copied out yet. */
+  readonly dirtyBytes: number;
+  readonly cutBytes: number;
+
+  /**
+   * Takes a cut: the state as it is now will be copied out to `sink`, whatever changes meanwhile.
+   * Returns what the meta row must hold of the tier (`restoreMeta`), a copy. The previous cut must have ended.
+   */
+  beginCut(sink: ByteSink): Buffer;
+  /** Where rows go from now on; also calls that change the store write rows there, before the change. */
+  cutSink: ByteSink;
+  /** Rows written since `beginCut`. */
+  readonly cutRows: number;
+  /** Copies rows to the sink for about `budgetMs` or `maxBytes`; true when the cut is complete. */
+  copyCut(budgetMs: number, maxBytes: number): boolean;
+  /**
+   * Ends the cut. `applied`: all its rows and the meta row are in the engine. Otherwise the cut is
+   * given up and its rows are dirty again; also allowed before it was complete.
+   */
+  endCut(applied: boolean): void;
+
+  /**
+   * Ranges whose owners were gone already at the last applied cut. `purged` takes one off the list
+   * when the engine has deleted it; the list is in the meta row, so that it survives a crash.
+   */
+  purgeRanges(): PurgeRange[];
+  purged(range: PurgeRange): void;
+
+  /** Recovery, in this order, on a new tier: the meta row's part, then rows in any order of which key rows come before page rows, then `recovered`. */
+  restoreMeta(meta: Uint8Array): void;
+  /** Takes a row of the engine into memory, clean. Rows of owners that are gone are ignored. Throws `RowError` when it is damaged. */
+  installRow(
+    key: Uint8Array,
+    keyStart: number,
+    keyEnd: number,
+    value: Uint8Array,
+    valueStart: number,
+    valueEnd: number,
+  ): void;
+  recovered(): void;
+}
+
+/** A row of the engine that cannot be what was written. */
+export class RowError extends Error {
+  override readonly name = 'RowError';
+}
