@@ -47,6 +47,11 @@ function convert(db: Database, key: Slice): void {
   if (db.encoding(key) !== Encoding.Converted) db.setEncoding(key, Encoding.Converted);
 }
 
+/** A string was changed in place: Redis keeps it as raw from then on, whatever its bytes. */
+export function stringChangedInPlace(db: Database, key: Slice): void {
+  convert(db, key);
+}
+
 /** A new member was added to a set, which has `size` members now. */
 export function setMemberAdded(context: Context, key: Slice, size: number, member: Slice): void {
   const max = limits(context).setMaxIntsetEntries;
