@@ -4,8 +4,13 @@
  * All side effects are staged here and published when the command (or its whole EXEC) has returned,
  * so that a command which must be rolled back and run again leaves no trace.
  */
-import type { Slice } from '../bytes/slice.ts';
-import type { Database, Store } from '../store/api.ts';
+import { Slice } from '../bytes/slice.ts';
+import { OutOfTierError, WrongTypeError, type Database, type Store } from '../store/api.ts';
+import type { RequestTarget } from '../resp/request-parser.ts';
+import { CommandError } from './command.ts';
+import { NOT_FLOAT, NOT_INTEGER, OUT_OF_MEMORY, WRONG_TYPE } from './errors.ts';
+import { parseBigInteger, parseDouble, parseInteger } from './numbers.ts';
+import type { CommandEntry } from './command-entry.ts';
 import type { Reply } from './reply.ts';
 import type { Client } from './client.ts';
 import type { Server } from './server.ts';
@@ -25,48 +30,250 @@ export interface BlockOptions {
   onTimeout: (reply: Reply) => void;
 }
 
-export interface Context {
+/** A change or keyspace event that waits for its command to return. */
+interface StagedEvent {
+  db: Database;
+  key: Buffer;
+  changed: boolean;
+  eventClass: EventClass;
+  event: string;
+}
+
+const ERROR_BYTE = 45; // -
+
+/** Slices that stay allocated for arguments; a request with more of them grows the array for a while. */
+const ARGS_KEPT = 1024;
+
+export class Context implements RequestTarget {
   readonly server: Server;
   readonly store: Store;
   client: Client;
   /** The client's selected database. */
   db: Database;
-  argc: number;
+  argc = 0;
   /** args[0] is the command's name; entries from `argc` on are stale. */
-  readonly args: Slice[];
-  readonly reply: Reply;
+  readonly args: Slice[] = Array.from({ length: ARGS_KEPT }, () => new Slice());
+  reply: Reply;
+  /** The command that runs. */
+  entry: CommandEntry | null = null;
+
+  requestMemory: Buffer = Buffer.alloc(0);
+  requestStart = -1;
+  requestEnd = -1;
+
+  /** No waiting: inside MULTI, a script, or replay. */
+  mayBlock = true;
+  /** The command waited, and runs again because one of its keys is ready. */
+  resumed = false;
+  /** What the command asked to wait for; its reply is still to come. */
+  blocked: BlockOptions | null = null;
+  /** Keys changed by the command. */
+  private changes = 0;
+  private effects = 0;
+  /** Events, changes and ready keys, in order; empty unless somebody observes them. */
+  private staged: StagedEvent[] = [];
+  private readyKeys: { db: Database; key: string }[] = [];
+  private published: { channel: Buffer; message: Buffer; sharded: boolean }[] = [];
+  private randomState: number;
+
+  constructor(server: Server, client: Client, seed: number) {
+    this.server = server;
+    this.store = server.store;
+    this.client = client;
+    this.db = server.store.database(0);
+    this.reply = server.turn.writer;
+    this.randomState = seed | 0;
+  }
+
   /** Unix ms of this turn; the same when a command is run again. */
-  readonly now: number;
+  get now(): number {
+    return this.store.now;
+  }
 
   /** args[i] as a 64-bit integer within the safe range, else Redis's "value is not an integer or out of range". */
-  integer(i: number): number;
+  integer(i: number): number {
+    const value = parseInteger(this.args[i]);
+    if (Number.isNaN(value)) throw new CommandError(NOT_INTEGER);
+    return value;
+  }
+
+  /** args[i] as any signed 64-bit integer. */
+  bigInteger(i: number): bigint {
+    const value = parseBigInteger(this.args[i]);
+    if (value === undefined) throw new CommandError(NOT_INTEGER);
+    return value;
+  }
+
   /** args[i] as a double, else "value is not a valid float". */
-  float(i: number): number;
+  float(i: number): number {
+    const value = parseDouble(this.args[i]);
+    if (Number.isNaN(value)) throw new CommandError(NOT_FLOAT);
+    return value;
+  }
+
   /** args[i] equals the word, which is given in lower case; case is ignored. */
-  is(i: number, word: string): boolean;
+  is(i: number, word: string): boolean {
+    const { u8, start, end } = this.args[i];
+    if (end - start !== word.length) return false;
+    for (let at = 0; at < word.length; at++) {
+      let byte = u8[start + at];
+      if (byte >= 65 && byte <= 90) byte |= 32;
+      if (byte !== word.charCodeAt(at)) return false;
+    }
+    return true;
+  }
+
   /** args[i] in lower case. */
-  word(i: number): string;
+  word(i: number): string {
+    return this.args[i].latin1().toLowerCase();
+  }
+
   /** Uniform in [0, 1), from the command's seed: the same numbers when the command is run again. */
-  random(): number;
+  random(): number {
+    return (this.random32() * 0x200000 + (this.random32() >>> 11)) / 0x20000000000000;
+  }
+
+  /** Mulberry32. */
+  private random32(): number {
+    this.randomState = (this.randomState + 0x6d2b79f5) | 0;
+    let mixed = this.randomState;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  }
 
   /**
    * The key's value was changed: invalidates WATCHes and tracked reads, counts in rdb_changes_since…,
    * stages the keyspace event, and makes the command logged. `db` is the client's unless given.
    */
-  changed(key: Slice, eventClass: EventClass, event: string, db?: Database): void;
+  changed(key: Slice, eventClass: EventClass, event: string, db: Database = this.db): void {
+    this.changes++;
+    if (this.server.observed) this.stage(key, true, eventClass, event, db);
+  }
+
   /** Stages a keyspace event only. */
-  event(key: Slice, eventClass: EventClass, event: string, db?: Database): void;
+  event(key: Slice, eventClass: EventClass, event: string, db: Database = this.db): void {
+    if (this.server.observed) this.stage(key, false, eventClass, event, db);
+  }
+
+  private stage(key: Slice, changed: boolean, eventClass: EventClass, event: string, db: Database): void {
+    this.staged.push({ db, key: key.toBuffer(), changed, eventClass, event });
+  }
+
   /** A blocked client that waits for this key may go on. */
-  ready(key: Slice, db?: Database): void;
+  ready(key: Slice, db: Database = this.db): void {
+    if (this.server.blocking.anyone) this.readyKeys.push({ db, key: key.latin1() });
+  }
+
   /**
    * What is logged instead of the command as it was sent: commands whose replay has the same result
    * on the same data, whatever the time and the dice. May be called several times.
    */
-  effect(...parts: EffectPart[]): void;
+  effect(...parts: EffectPart[]): void {
+    this.effects++;
+    this.logEffect(this.db.index, parts);
+  }
+
+  /** Logs that the store removes an expired key. Does not replace the command that met it. */
+  expired(db: Database, key: Slice): void {
+    this.logEffect(db.index, ['DEL', key]);
+    if (this.server.observed) this.stage(key, true, 'x', 'expired', db);
+  }
+
+  private logEffect(db: number, parts: readonly EffectPart[]): void {
+    const log = this.server.effects;
+    if (log === null) return;
+    log.select(db);
+    log.parts(parts);
+  }
+
+  /** Stages a message to the subscribers of a channel. */
+  message(channel: Slice, message: Slice, sharded: boolean): void {
+    this.published.push({ channel: channel.toBuffer(), message: message.toBuffer(), sharded });
+  }
+
   /**
    * Suspends the client until one of the keys is ready, then runs the command again from the start
    * with the same arguments; nothing may have been replied or changed. Inside MULTI or a script it
    * does not wait: `onTimeout` replies at once.
    */
-  block(options: BlockOptions): void;
+  block(options: BlockOptions): void {
+    if (this.mayBlock) this.blocked = options;
+    else options.onTimeout(this.reply);
+  }
+
+  /**
+   * Runs one command on `args`. When it returns, its reply or error stands in `reply` and its effects
+   * in the log buffer; what is staged waits for `publish`.
+   */
+  run(entry: CommandEntry): void {
+    const mark = this.reply.pos;
+    this.entry = entry;
+    this.changes = 0;
+    this.effects = 0;
+    entry.calls++;
+    try {
+      entry.run!(this);
+    } catch (error) {
+      this.reply.pos = mark;
+      this.blocked = null;
+      this.fail(error);
+    }
+    if (this.changes !== 0) {
+      this.server.changes += this.changes;
+      if (this.effects === 0) this.logRequest();
+    }
+    if (this.reply.u8[mark] === ERROR_BYTE && this.reply.pos > mark) this.countError(entry, mark);
+  }
+
+  private fail(error: unknown): void {
+    if (error instanceof CommandError) this.reply.error(error.message);
+    else if (error instanceof WrongTypeError) this.reply.error(WRONG_TYPE);
+    else if (error instanceof OutOfTierError) this.reply.error(OUT_OF_MEMORY);
+    else this.reply.error(this.server.fail(error));
+  }
+
+  private countError(entry: CommandEntry, mark: number): void {
+    entry.failed++;
+    this.server.countError(this.reply.u8, mark, this.reply.pos);
+  }
+
+  /** The command had effects and named no others: it is logged as it was sent. */
+  private logRequest(): void {
+    const log = this.server.effects;
+    if (log === null) return;
+    log.select(this.client.db.index);
+    if (this.requestStart >= 0) log.request(this.requestMemory, this.requestStart, this.requestEnd);
+    else log.arguments(this.args, this.argc);
+  }
+
+  /** The command is logged by other means (EXEC) or not at all. */
+  forgetChanges(): void {
+    this.changes = 0;
+  }
+
+  /** True when something is staged that `publish` must hand out. */
+  get staging(): boolean {
+    return this.staged.length + this.readyKeys.length + this.published.length > 0;
+  }
+
+  /** Hands out what the command, or the whole EXEC, has staged. */
+  publish(): void {
+    const { staged, published, readyKeys, server } = this;
+    if (staged.length > 0) {
+      this.staged = [];
+      for (const { db, key, changed, eventClass, event } of staged) {
+        if (changed) server.keyChanged(db, key);
+        server.notify(db, key, eventClass, event);
+      }
+    }
+    if (published.length > 0) {
+      this.published = [];
+      for (const { channel, message, sharded } of published) server.pubsub.publish(channel, message, sharded);
+    }
+    if (readyKeys.length > 0) {
+      this.readyKeys = [];
+      for (const { db, key } of readyKeys) server.blocking.signal(db, key);
+    }
+  }
 }

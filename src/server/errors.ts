@@ -1,0 +1,36 @@
+/** Redis's own error texts, code word first, for `CommandError` and `Reply.error`. */
+import { CommandError } from './command.ts';
+
+export const SYNTAX = 'ERR syntax error';
+export const NOT_INTEGER = 'ERR value is not an integer or out of range';
+export const NOT_FLOAT = 'ERR value is not a valid float';
+export const NOT_POSITIVE = 'ERR value is out of range, must be positive';
+export const OUT_OF_RANGE = 'ERR value is out of range';
+export const INDEX_OUT_OF_RANGE = 'ERR index out of range';
+export const NO_SUCH_KEY = 'ERR no such key';
+export const SAME_OBJECT = 'ERR source and destination objects are the same';
+export const WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value';
+export const OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
+export const TIMEOUT_NOT_FLOAT = 'ERR timeout is not a float or out of range';
+export const TIMEOUT_NEGATIVE = 'ERR timeout is negative';
+export const INCREMENT_OVERFLOW = 'ERR increment or decrement would overflow';
+export const STRING_TOO_LONG = 'ERR string exceeds maximum allowed size (proto-max-bulk-len)';
+export const DB_OUT_OF_RANGE = 'ERR DB index is out of range';
+export const INVALID_DB_INDEX = 'ERR invalid DB index';
+export const INVALID_CURSOR = 'ERR invalid cursor';
+export const NO_AUTH = 'NOAUTH Authentication required.';
+export const BUSY_KEY = 'BUSYKEY Target key name already exists.';
+export const NAN_OR_INFINITY = 'ERR increment would produce NaN or Infinity';
+export const NUMKEYS_NOT_POSITIVE = 'ERR numkeys should be greater than 0';
+
+export function wrongArgumentCount(command: string): string {
+  return `ERR wrong number of arguments for '${command}' command`;
+}
+
+export function invalidExpireTime(command: string): string {
+  return `ERR invalid expire time in '${command}' command`;
+}
+
+export function syntaxError(): CommandError {
+  return new CommandError(SYNTAX);
+}

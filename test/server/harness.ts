@@ -1,0 +1,262 @@
+/**
+ * Our server in this process, a real redis-server beside it, and a client that keeps replies as raw
+ * bytes, so that both can be sent the same commands and must answer alike to the byte.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { expect } from 'vitest';
+import { Server, type ServerOptions } from '../../src/server/server.ts';
+import { countReplies } from '../../src/resp/reply-parser.ts';
+import { ModelStore } from '../model/store.ts';
+
+/** One command; numbers are sent in decimal. */
+export type CommandLine = readonly (string | number | Buffer)[];
+
+export interface Running {
+  port: number;
+  stop: () => Promise<void>;
+}
+
+export interface RunningServer extends Running {
+  server: Server;
+}
+
+/** Starts our server on a free port, over the model store unless another is given. */
+export async function startServer(options: Partial<ServerOptions> = {}): Promise<RunningServer> {
+  const server = new Server({ store: new ModelStore(), ...options });
+  const port = await server.listen(0);
+  return { server, port, stop: () => server.close() };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = net.createServer();
+    probe.once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as net.AddressInfo;
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+/** Starts a real redis-server without persistence; `args` are further command-line parameters. */
+export async function startRedis(args: readonly string[] = []): Promise<Running> {
+  const port = await freePort();
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'ardent-redis-'));
+  const child: ChildProcess = spawn(
+    'redis-server',
+    ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--enable-debug-command', 'yes', ...args],
+    { cwd: directory, stdio: 'ignore' },
+  );
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const deadline = Date.now() + 10_000;
+  while (true) {
+    try {
+      const client = await connect(port);
+      client.close();
+      break;
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+  return {
+    port,
+    stop: async () => {
+      child.kill('SIGKILL');
+      await ended;
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Milliseconds after which an unanswered command fails the test. */
+const REPLY_TIMEOUT_MS = 5000;
+
+/** A connection that returns replies as the bytes that came. */
+export class RawClient {
+  private readonly socket: net.Socket;
+  private received: Buffer = Buffer.alloc(0);
+  private waiting: {
+    count: number;
+    resolve: (bytes: Buffer) => void;
+    reject: (error: Error) => void;
+  } | null = null;
+  /** The server has closed the connection. */
+  ended = false;
+
+  constructor(socket: net.Socket) {
+    this.socket = socket;
+    socket.setNoDelay(true);
+    socket.on('data', (chunk) => {
+      this.received = Buffer.concat([this.received, chunk]);
+      this.settle();
+    });
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => {
+      this.ended = true;
+      this.settle();
+    });
+  }
+
+  private settle(): void {
+    const { waiting } = this;
+    if (waiting === null) return;
+    const end = endOfReplies(this.received, waiting.count);
+    if (end >= 0) {
+      this.waiting = null;
+      const bytes = this.received.subarray(0, end);
+      this.received = this.received.subarray(end);
+      waiting.resolve(bytes);
+    } else if (this.ended) {
+      this.waiting = null;
+      waiting.reject(new Error(`connection closed; received ${JSON.stringify(this.received.toString())}`));
+    }
+  }
+
+  /** Sends bytes as they are. */
+  write(bytes: string | Buffer): void {
+    this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+  }
+
+  /** The next `count` replies (or pushes), as they came. */
+  async read(count = 1, timeoutMs = REPLY_TIMEOUT_MS): Promise<Buffer> {
+    if (this.waiting !== null) throw new Error('a read is under way');
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.waiting = null;
+        reject(
+          new Error(`no reply in ${timeoutMs} ms; received ${JSON.stringify(this.received.toString())}`),
+        );
+      }, timeoutMs);
+      this.waiting = {
+        count,
+        resolve: (bytes) => {
+          clearTimeout(timer);
+          resolve(bytes);
+        },
+        reject: (error) => {
+          clearTimeout(timer);
+          reject(error);
+        },
+      };
+      this.settle();
+    });
+  }
+
+  /** Everything the server sends until it closes the connection. */
+  async readToEnd(timeoutMs = REPLY_TIMEOUT_MS): Promise<Buffer> {
+    const deadline = Date.now() + timeoutMs;
+    while (!this.ended) {
+      if (Date.now() > deadline) throw new Error('the server keeps the connection open');
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    return this.received;
+  }
+
+  /** Bytes that have come and were not read. */
+  get unread(): Buffer {
+    return this.received;
+  }
+
+  /** Sends one command and returns its reply as text, one character a byte. */
+  async send(...command: CommandLine): Promise<string> {
+    this.write(encodeCommand(command));
+    return (await this.read(1)).toString('latin1');
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+}
+
+function endOfReplies(bytes: Buffer, count: number): number {
+  let pos = 0;
+  for (let i = 0; i < count; i++) {
+    const one = countReplies(bytes, pos, bytes.length, 1);
+    if (one.count === 0) return -1;
+    pos = one.end;
+  }
+  return pos;
+}
+
+export function connect(port: number, host = '127.0.0.1'): Promise<RawClient> {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(port, host);
+    socket.once('error', reject);
+    socket.once('connect', () => {
+      socket.removeListener('error', reject);
+      resolve(new RawClient(socket));
+    });
+  });
+}
+
+export function encodeCommand(command: CommandLine): Buffer {
+  const parts: Buffer[] = [Buffer.from(`*${command.length}\r\n`)];
+  for (const part of command) {
+    const bytes = Buffer.isBuffer(part) ? part : Buffer.from(String(part));
+    parts.push(Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n'));
+  }
+  return Buffer.concat(parts);
+}
+
+/** A command as one would type it, split at blanks: `cmd('SET key value')`. */
+export const cmd = (line: string): string[] => line.split(' ');
+
+/** Our server and a real one, each with a connection. */
+export class Pair {
+  readonly ours: RawClient;
+  readonly theirs: RawClient;
+  private readonly running: readonly Running[];
+  readonly server: RunningServer;
+  readonly redis: Running;
+
+  constructor(server: RunningServer, redis: Running, ours: RawClient, theirs: RawClient) {
+    this.server = server;
+    this.redis = redis;
+    this.running = [server, redis];
+    this.ours = ours;
+    this.theirs = theirs;
+  }
+
+  /**
+   * Sends the commands, one after the other, to both and demands identical raw replies. A command is
+   * a list of arguments or a line that is split at blanks.
+   */
+  async compare(commands: readonly (CommandLine | string)[]): Promise<void> {
+    for (const command of commands) {
+      const parts = typeof command === 'string' ? cmd(command) : command;
+      const [ours, theirs] = await Promise.all([this.ours.send(...parts), this.theirs.send(...parts)]);
+      expect(`${parts.join(' ')} => ${ours}`).toBe(`${parts.join(' ')} => ${theirs}`);
+    }
+  }
+
+  /** A further connection to each, compared the same way. */
+  async another(): Promise<Pair> {
+    return new Pair(this.server, this.redis, await connect(this.server.port), await connect(this.redis.port));
+  }
+
+  /** Empties both. */
+  async flush(): Promise<void> {
+    await this.ours.send('FLUSHALL');
+    await this.theirs.send('FLUSHALL');
+  }
+
+  async stop(): Promise<void> {
+    this.ours.close();
+    this.theirs.close();
+    for (const running of this.running) await running.stop();
+  }
+}
+
+/** Starts both. */
+export async function startPair(
+  options: Partial<ServerOptions> = {},
+  redisArgs: readonly string[] = [],
+): Promise<Pair> {
+  const [server, redis] = await Promise.all([startServer(options), startRedis(redisArgs)]);
+  return new Pair(server, redis, await connect(server.port), await connect(redis.port));
+}
