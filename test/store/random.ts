@@ -1,40 +1,39 @@
-import { expect } from 'vitest';
-
-/** A seeded generator (mulberry32), so that a random test can be repeated. */
+/** Numbers for random tests, repeatable from a seed (xorshift32). */
 export class Random {
   private state: number;
 
   constructor(seed: number) {
-    this.state = seed | 0;
+    this.state = Math.imul(seed, 0x9e3779b9) | 1;
+    for (let i = 0; i < 4; i++) this.word();
   }
 
-  fraction(): number {
-    this.state = (this.state + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  /** A signed 32-bit number. */
+  word(): number {
+    let x = this.state;
+    x ^= x << 13;
+    x ^= x >>> 17;
+    x ^= x << 5;
+    this.state = x;
+    return x;
   }
 
-  below(bound: number): number {
-    return Math.floor(this.fraction() * bound);
+  /** Uniform in [0, 1). */
+  real(): number {
+    return (this.word() >>> 0) / 2 ** 32;
   }
 
-  pick<T>(from: readonly T[]): T {
-    return from[this.below(from.length)];
+  /** Uniform in [0, n). */
+  below(n: number): number {
+    return Math.floor(this.real() * n);
   }
 
-  /** Bytes of random content. */
-  bytes(length: number): Buffer {
-    const bytes = Buffer.alloc(length);
-    for (let i = 0; i < length; i++) bytes[i] = this.below(256);
-    return bytes;
+  pick<T>(items: readonly T[]): T {
+    return items[this.below(items.length)];
   }
 }
 
-/** A new seed, printed so that a failure can be repeated with ARDENT_TEST_SEED. */
-export function seedOfTest(): number {
-  const given = process.env['ARDENT_TEST_SEED'];
-  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
-  console.log(`${expect.getState().currentTestName}: ARDENT_TEST_SEED=${seed}`);
-  return seed;
+/** Seeds of a random test: one from the clock unless SEED repeats one. */
+export function seeds(count: number): number[] {
+  const first = process.env.SEED === undefined ? Date.now() % 1_000_000 : Number(process.env.SEED);
+  return Array.from({ length: count }, (_, i) => first + i);
 }

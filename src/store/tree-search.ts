@@ -1,0 +1,192 @@
+/**
+ * Searches within one page of a keyed tree.
+ *
+ * Keys are ordered by their words, as signed numbers, then by their bytes. Trees of one word hold
+ * hashes, which are uniform: a page is searched by interpolation between the bounds that the way down
+ * gave (the separators around the page), so that no word besides the neighbourhood of the result is
+ * read. Trees of two words are searched by bisection.
+ */
+import type { Slice } from '../bytes/slice.ts';
+import { compareOverflow } from './page-overflow.ts';
+import { COUNT_MASK, HEADER_WORDS, KEY_SHIFT, LENGTH_MASK, OFFSET_MASK } from './page.ts';
+import type { Pages } from './pages.ts';
+import { Tree } from './tree.ts';
+
+const LOWEST = -0x80000000;
+const HIGHEST = 0x7fffffff;
+
+export abstract class SearchTree extends Tree {
+  /** Words of a leaf slot, payload and data word included. */
+  readonly leafStride: number;
+  /** The last `find` met the key. */
+  found = false;
+
+  /** Words that bound the keys of the page that is searched next. */
+  private low = LOWEST;
+  private high = HIGHEST;
+
+  constructor(pages: Pages, keyWords: 1 | 2, payloadWords: number) {
+    super(pages, keyWords);
+    this.leafStride = keyWords + payloadWords + 1;
+  }
+
+  /**
+   * Moves the cursor to the key, or where it would be put; tells which. `word1` is ignored when keys
+   * have one word.
+   */
+  find(word0: number, word1: number, key: Slice): boolean {
+    const { arena, height, keyWords, innerStride: stride, pathRef, pathSlot } = this;
+    this.low = LOWEST;
+    this.high = HIGHEST;
+    let ref = this.pages.ref(this.root);
+    for (let level = 0; level < height; level++) {
+      const slot =
+        keyWords === 1 ? this.innerByHash(ref, word0, key) : this.innerByPair(ref, word0, word1, key);
+      pathRef[level] = ref;
+      pathSlot[level] = slot;
+      const w = ((ref & arena.unitMask) << 2) + HEADER_WORDS + slot * stride + keyWords;
+      ref = this.pages.ref(arena.i32[ref >>> arena.chunkShift][w]);
+    }
+    this.leaf = ref;
+    this.found = false;
+    this.slot = keyWords === 1 ? this.leafByHash(ref, word0, key) : this.leafByPair(ref, word0, word1, key);
+    return this.found;
+  }
+
+  /** The last child whose separator is not above the key; narrows the bounds. */
+  private innerByHash(ref: number, word: number, key: Slice): number {
+    const { arena, innerStride: stride, low, high } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const w = (ref & arena.unitMask) << 2;
+    const base = w + HEADER_WORDS;
+    const entries = i32[w] & COUNT_MASK;
+    // First slot from 1 on whose word is not below.
+    let slot = high > low ? (((word - low) / (high - low)) * entries) | 0 : 1;
+    if (slot < 1) slot = 1;
+    else if (slot > entries) slot = entries;
+    if (slot < entries && i32[base + slot * stride] < word) {
+      do slot++;
+      while (slot < entries && i32[base + slot * stride] < word);
+    } else {
+      while (slot > 1 && i32[base + (slot - 1) * stride] >= word) slot--;
+    }
+    if (slot < entries && i32[base + slot * stride] === word) {
+      slot = this.innerAmongEqual(ref, slot, entries, word, key);
+    }
+    if (slot > 1) this.low = i32[base + (slot - 1) * stride];
+    if (slot < entries) this.high = i32[base + slot * stride];
+    return slot - 1;
+  }
+
+  /** First slot from `slot` on whose separator is above the key, when separators of the key's word begin there. */
+  private innerAmongEqual(ref: number, slot: number, entries: number, word: number, key: Slice): number {
+    const { arena, innerStride: stride } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const base = ((ref & arena.unitMask) << 2) + HEADER_WORDS;
+    for (let end = entries; slot < end;) {
+      const middle = (slot + end) >>> 1;
+      const at = base + middle * stride;
+      if (i32[at] > word || this.compareData(ref, i32[at + stride - 1], key) > 0) end = middle;
+      else slot = middle + 1;
+    }
+    return slot;
+  }
+
+  /** The key's slot, or the first one above it. */
+  private leafByHash(ref: number, word: number, key: Slice): number {
+    const { arena, leafStride: stride, low, high } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const w = (ref & arena.unitMask) << 2;
+    const base = w + HEADER_WORDS;
+    const entries = i32[w] & COUNT_MASK;
+    let slot = high > low ? (((word - low) / (high - low)) * entries) | 0 : 0;
+    if (slot > entries) slot = entries;
+    if (slot < entries && i32[base + slot * stride] < word) {
+      do slot++;
+      while (slot < entries && i32[base + slot * stride] < word);
+    } else {
+      while (slot > 0 && i32[base + (slot - 1) * stride] >= word) slot--;
+    }
+    if (slot === entries || i32[base + slot * stride] !== word) return slot;
+    const order = this.compareData(ref, i32[base + slot * stride + stride - 1], key);
+    if (order === 0) this.found = true;
+    if (order >= 0) return slot;
+    return this.bisect(ref, slot + 1, entries, word, 0, key);
+  }
+
+  private innerByPair(ref: number, word0: number, word1: number, key: Slice): number {
+    const { arena, innerStride: stride } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const w = (ref & arena.unitMask) << 2;
+    const base = w + HEADER_WORDS;
+    let from = 1;
+    for (let end = i32[w] & COUNT_MASK; from < end;) {
+      const middle = (from + end) >>> 1;
+      const at = base + middle * stride;
+      let order = i32[at] - word0;
+      if (order === 0) {
+        order = i32[at + 1] - word1;
+        if (order === 0) order = this.compareData(ref, i32[at + stride - 1], key);
+      }
+      if (order <= 0) from = middle + 1;
+      else end = middle;
+    }
+    return from - 1;
+  }
+
+  private leafByPair(ref: number, word0: number, word1: number, key: Slice): number {
+    const entries = this.entries(ref);
+    return this.bisect(ref, 0, entries, word0, word1, key);
+  }
+
+  /** The key's slot or the first above it, within [from, end) of a leaf. */
+  private bisect(ref: number, from: number, end: number, word0: number, word1: number, key: Slice): number {
+    const { arena, keyWords, leafStride: stride } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const base = ((ref & arena.unitMask) << 2) + HEADER_WORDS;
+    while (from < end) {
+      const middle = (from + end) >>> 1;
+      const at = base + middle * stride;
+      let order = i32[at] - word0;
+      if (order === 0) {
+        if (keyWords > 1) order = i32[at + 1] - word1;
+        if (order === 0) {
+          order = this.compareData(ref, i32[at + stride - 1], key);
+          if (order === 0) {
+            this.found = true;
+            return middle;
+          }
+        }
+      }
+      if (order < 0) from = middle + 1;
+      else end = middle;
+    }
+    return from;
+  }
+
+  /** Compares the key bytes that a data word of a page names with a key: as memcmp and then by length. */
+  compareData(ref: number, data: number, key: Slice): number {
+    const { arena } = this;
+    const chunk = ref >>> arena.chunkShift;
+    const view = arena.view[chunk];
+    let at = ((ref & arena.unitMask) << 4) + (data & OFFSET_MASK);
+    if (data < 0) {
+      return compareOverflow(this.pages, view.getInt32(at, true), view.getInt32(at + 4, true), key);
+    }
+    const length = (data >>> KEY_SHIFT) & LENGTH_MASK;
+    const other = key.view;
+    let from = key.start;
+    const keyLength = key.end - from;
+    let left = length < keyLength ? length : keyLength;
+    for (; left >= 4; left -= 4, at += 4, from += 4) {
+      if (view.getInt32(at, true) !== other.getInt32(from, true)) {
+        return view.getUint32(at) - other.getUint32(from);
+      }
+    }
+    for (; left > 0; left--) {
+      const order = view.getUint8(at++) - other.getUint8(from++);
+      if (order !== 0) return order;
+    }
+    return length - keyLength;
+  }
+}
