@@ -1,0 +1,342 @@
+/**
+ * Requests as bytes, without end and without an allocation per request. One source a connection.
+ *
+ * Where every request has the same length the bytes are built once and only the digits of key numbers
+ * are written anew (`FixedRequests`); other workloads are encoded request by request
+ * (`VariableRequests`). `createRequestSource` chooses.
+ */
+import { ByteSink } from '../bytes/sink.ts';
+import {
+  KEY_DIGITS,
+  parseOperation,
+  type CommandDefaults,
+  type CommandTemplate,
+  type Piece,
+} from './command-line.ts';
+import { createChooser, KeyPopulation, type Chooser, type Share } from './distribution.ts';
+import { Random } from './random.ts';
+import { sizeAt, type ValuePool } from './values.ts';
+import type { OperationMix } from './workload.ts';
+
+export interface RequestSource {
+  /**
+   * The next `count` requests, at most `batch`; no more than `batch` may be without reply. The bytes
+   * are valid until the next call, unless `keep` is called before it.
+   */
+  next(count: number): Buffer;
+  /** The bytes given out last are still being sent: they must stay as they are. */
+  keep(): void;
+  /** Operation of each request of the last `next`, as an index into the mix. */
+  readonly operations: Uint8Array;
+  /** Key number of each request of the last `next`, where there is one. */
+  readonly keys: Float64Array;
+  /** Bytes of arguments after the command name in all write requests so far. */
+  userBytes: number;
+}
+
+export interface SourceOptions {
+  mix: readonly OperationMix[];
+  defaults: CommandDefaults;
+  pool: ValuePool;
+  seed: number;
+  /** Requests that may be without reply at the same time. */
+  batch: number;
+  share: Share;
+  /** Values depend on the key alone, so that reads can be checked. */
+  verifiable: boolean;
+}
+
+export function createRequestSource(options: SourceOptions): RequestSource {
+  const { mix, defaults } = options;
+  const operations = mix.map((operation) => parseOperation(operation.line, defaults));
+  const only = operations.length === 1 && operations[0].length === 1 ? operations[0][0] : null;
+  const fixed = (piece: Piece): boolean =>
+    piece.kind === 'text' ||
+    piece.kind === 'index' ||
+    piece.kind === 'same' ||
+    (piece.kind === 'value' && piece.sizes.kind === 'fixed' && !options.verifiable);
+  if (only !== null && only.args.flat().every(fixed)) return new FixedRequests(only, options);
+  return new VariableRequests(operations, options);
+}
+
+/** Writes the lowest `digits` digits of `value` so that they end before `end`. */
+function writeDigits(u8: Buffer, end: number, digits: number, value: number): void {
+  if (value > 0x7fffffff) {
+    const text = String(value).padStart(digits, '0');
+    u8.write(text, end - digits, 'latin1');
+    return;
+  }
+  for (let pos = end - 1, stop = end - digits; pos >= stop; pos--) {
+    const rest = (value / 10) | 0;
+    u8[pos] = 48 + value - rest * 10;
+    value = rest;
+  }
+}
+
+/** A place in the request where digits go; `chooser` null: the number drawn before. */
+interface DigitSlot {
+  end: number;
+  chooser: Chooser | null;
+}
+
+class FixedRequests implements RequestSource {
+  readonly operations: Uint8Array;
+  readonly keys: Float64Array;
+  userBytes = 0;
+  private readonly bytes: Buffer;
+  private readonly requestLength: number;
+  private readonly slots: DigitSlot[];
+  private readonly digits: number;
+  private readonly batch: number;
+  private readonly userBytesEach: number;
+  private at = 0;
+
+  constructor(template: CommandTemplate, options: SourceOptions) {
+    const { pool, batch, mix } = options;
+    const random = new Random(options.seed, 1);
+    const draw = drawing(options, random);
+    this.batch = batch;
+    this.operations = new Uint8Array(batch);
+    this.keys = new Float64Array(batch);
+    const sink = new ByteSink();
+    const ends: { end: number; piece: Piece }[] = [];
+    let userBytes = 0;
+    let largest = 0;
+    for (let request = 0; request < batch; request++) {
+      const start = sink.pos;
+      if (!mix[0].inline) sink.ascii(`*${template.args.length}\r\n`);
+      template.args.forEach((pieces, index) => {
+        const length = pieces.reduce((sum, piece) => sum + fixedLength(piece), 0);
+        if (!mix[0].inline) sink.ascii(`$${length}\r\n`);
+        else if (index > 0) sink.ascii(' ');
+        for (const piece of pieces) {
+          if (piece.kind === 'text') sink.copy(piece.bytes, 0, piece.bytes.length);
+          else if (piece.kind === 'value') {
+            const place = pool.draw();
+            sink.copy(pool.bytes, place, place + fixedLength(piece));
+          } else {
+            sink.ascii('0'.repeat(KEY_DIGITS));
+            if (request === 0) ends.push({ end: sink.pos - start, piece });
+          }
+        }
+        if (!mix[0].inline) sink.ascii('\r\n');
+        if (request === 0 && index > 0) userBytes += length;
+      });
+      if (mix[0].inline) sink.ascii('\r\n');
+    }
+    this.bytes = Buffer.from(sink.written());
+    this.requestLength = this.bytes.length / batch;
+    this.userBytesEach = mix[0].access === 'write' ? userBytes : 0;
+    this.slots = ends.map(({ end, piece }) => {
+      if (piece.kind !== 'index') return { end, chooser: null };
+      largest = Math.max(largest, piece.distribution.name === 'insert' ? Infinity : piece.size);
+      return { end, chooser: draw.chooser(piece) };
+    });
+    // Leading zeros never change: only as many digits as the largest number has are written.
+    this.digits = Number.isFinite(largest) ? String(largest).length : KEY_DIGITS;
+  }
+
+  /** Nothing to do: a request's place is written again only after its reply. */
+  keep(): void {}
+
+  next(count: number): Buffer {
+    const { bytes, slots, requestLength, digits, keys } = this;
+    if (this.at + count > this.batch) this.at = 0;
+    const from = this.at * requestLength;
+    for (let i = 0; i < count; i++) {
+      const start = from + i * requestLength;
+      let value = 0;
+      for (let s = 0; s < slots.length; s++) {
+        const slot = slots[s];
+        if (slot.chooser !== null) value = slot.chooser.next();
+        writeDigits(bytes, start + slot.end, digits, value);
+      }
+      keys[i] = value;
+    }
+    this.at += count;
+    this.userBytes += count * this.userBytesEach;
+    return bytes.subarray(from, from + count * requestLength);
+  }
+}
+
+function fixedLength(piece: Piece): number {
+  switch (piece.kind) {
+    case 'text':
+      return piece.bytes.length;
+    case 'value':
+      return piece.sizes.kind === 'fixed' ? piece.sizes.bytes : NaN;
+    default:
+      return KEY_DIGITS;
+  }
+}
+
+/** Choosers for the placeholders of a source; those with the same distribution and size share one. */
+function drawing(
+  options: SourceOptions,
+  random: Random,
+): { chooser(piece: Piece & { kind: 'index' }): Chooser } {
+  const choosers = new Map<string, Chooser>();
+  const populations = new Map<number, KeyPopulation>();
+  return {
+    chooser(piece) {
+      const id = JSON.stringify([piece.distribution, piece.size]);
+      let chooser = choosers.get(id);
+      if (chooser === undefined) {
+        let population = populations.get(piece.size);
+        if (population === undefined) {
+          populations.set(piece.size, (population = new KeyPopulation(piece.size, options.share)));
+        }
+        choosers.set(id, (chooser = createChooser(piece.distribution, population, random)));
+      }
+      return chooser;
+    },
+  };
+}
+
+type Step = (sink: ByteSink) => void;
+
+class VariableRequests implements RequestSource {
+  readonly operations: Uint8Array;
+  readonly keys: Float64Array;
+  userBytes = 0;
+  private sink = new ByteSink();
+  private readonly random: Random;
+  private readonly programs: Step[][];
+  /** Upper bounds of the operations' shares of [0, 1). */
+  private readonly bounds: number[];
+  private readonly options: SourceOptions;
+  /** Commands of an operation that is not sent completely yet. */
+  private operation = 0;
+  private command = 0;
+  private lastKey = 0;
+
+  constructor(operations: CommandTemplate[][], options: SourceOptions) {
+    this.options = options;
+    this.random = new Random(options.seed, 1);
+    this.operations = new Uint8Array(options.batch);
+    this.keys = new Float64Array(options.batch);
+    const draw = drawing(options, this.random);
+    this.programs = operations.map((commands, operation) =>
+      commands.map((command) => this.compile(command, options.mix[operation], draw)),
+    );
+    const total = options.mix.reduce((sum, operation) => sum + operation.weight, 0);
+    let bound = 0;
+    this.bounds = options.mix.map((operation) => (bound += operation.weight / total));
+  }
+
+  private compile(command: CommandTemplate, operation: OperationMix, draw: ReturnType<typeof drawing>): Step {
+    const argument = new ByteSink();
+    const counts = operation.access === 'write';
+    const argc = command.args.length + command.args.filter(([piece]) => piece.kind === 'range').length;
+    const writers = command.args.map((pieces) => pieces.map((piece) => this.writer(piece, draw)));
+    return (sink) => {
+      if (!operation.inline) sink.ascii(`*${argc}\r\n`);
+      writers.forEach((pieces, index) => {
+        const [first] = command.args[index];
+        const parts = first.kind === 'range' ? this.drawRange(first) : null;
+        for (let part = 0; part < (parts === null ? 1 : 2); part++) {
+          argument.clear();
+          if (parts !== null) argument.decimal(parts[part]);
+          else for (const write of pieces) write(argument);
+          if (operation.inline) {
+            if (index > 0) sink.ascii(' ');
+          } else {
+            sink.ascii('$');
+            sink.decimal(argument.pos);
+            sink.ascii('\r\n');
+          }
+          sink.copy(argument.u8, 0, argument.pos);
+          if (!operation.inline) sink.ascii('\r\n');
+          if (counts && index > 0) this.userBytes += argument.pos;
+        }
+      });
+      if (operation.inline) sink.ascii('\r\n');
+    };
+  }
+
+  private drawRange(piece: Piece & { kind: 'range' }): [number, number] {
+    const start = this.random.below(piece.size - piece.width + 1);
+    return [start, start + piece.width - 1];
+  }
+
+  private writer(piece: Piece, draw: ReturnType<typeof drawing>): Step {
+    const { pool, verifiable } = this.options;
+    const digits = (sink: ByteSink): void => {
+      sink.ensure(KEY_DIGITS);
+      sink.pos += KEY_DIGITS;
+      writeDigits(sink.u8, sink.pos, KEY_DIGITS, this.lastKey);
+    };
+    switch (piece.kind) {
+      case 'text':
+        return (sink) => sink.copy(piece.bytes, 0, piece.bytes.length);
+      case 'index': {
+        const chooser = draw.chooser(piece);
+        return (sink) => {
+          this.lastKey = chooser.next();
+          digits(sink);
+        };
+      }
+      case 'same':
+        return digits;
+      case 'int':
+        return (sink) => sink.decimal(piece.low + this.random.below(piece.high - piece.low));
+      case 'value':
+        if (verifiable) {
+          return (sink) => {
+            const value = pool.valueOf(this.lastKey, piece.sizes);
+            sink.copy(value, 0, value.length);
+          };
+        }
+        return (sink) => {
+          const place = pool.draw();
+          sink.copy(pool.bytes, place, place + sizeAt(piece.sizes, this.random.fraction()));
+        };
+      case 'range':
+        return () => {};
+    }
+  }
+
+  keep(): void {
+    this.sink = new ByteSink();
+  }
+
+  private drawOperation(): number {
+    const at = this.random.fraction();
+    let operation = 0;
+    while (operation < this.bounds.length - 1 && at >= this.bounds[operation]) operation++;
+    return operation;
+  }
+
+  next(count: number): Buffer {
+    const sink = this.sink;
+    sink.clear();
+    for (let i = 0; i < count; i++) {
+      if (this.command === 0) this.operation = this.drawOperation();
+      const commands = this.programs[this.operation];
+      commands[this.command](sink);
+      this.operations[i] = this.operation;
+      this.keys[i] = this.lastKey;
+      if (++this.command === commands.length) this.command = 0;
+    }
+    return sink.written();
+  }
+}
+
+/** The arguments of one encoded request, for clients that take arguments instead of bytes. */
+export function decodeRequest(bytes: Buffer): Buffer[] {
+  if (bytes[0] !== 42)
+    return bytes
+      .toString('latin1')
+      .trim()
+      .split(' ')
+      .map((word) => Buffer.from(word, 'latin1'));
+  const args: Buffer[] = [];
+  let pos = bytes.indexOf(10) + 1;
+  while (pos < bytes.length) {
+    const lineEnd = bytes.indexOf(10, pos);
+    const length = Number(bytes.toString('latin1', pos + 1, lineEnd - 1));
+    args.push(Buffer.from(bytes.subarray(lineEnd + 1, lineEnd + 1 + length)));
+    pos = lineEnd + 1 + length + 2;
+  }
+  return args;
+}
