@@ -6,11 +6,17 @@ import { Slice } from '../../bytes/slice.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { hashFieldSet } from '../encoding.ts';
-import { INCREMENT_OVERFLOW, NAN_OR_INFINITY, NOT_FLOAT, NOT_INTEGER, wrongArgumentCount } from '../errors.ts';
+import {
+  INCREMENT_OVERFLOW,
+  NAN_OR_INFINITY,
+  NOT_FLOAT,
+  NOT_INTEGER,
+  wrongArgumentCount,
+} from '../errors.ts';
 import { announceKey } from './announce.ts';
 import { scanCollection } from './collection-scan.ts';
 import { keyAt } from './key-specs.ts';
-import { forEachSampled, randomRank, sampleCount, sampledCount, sampleOption } from './sampling.ts';
+import { forEachSampled, randomRank, sampleCount, sampledCount } from './sampling.ts';
 
 const field = new Slice();
 const value = new Slice();
@@ -181,8 +187,7 @@ function hrandfield(context: Context): void {
     return reply.bulk(field);
   }
   const withValues = argc > 3;
-  const count = sampleCount(context, withValues);
-  sampleOption(context, 'withvalues');
+  const count = sampleCount(context, 'withvalues');
   const hash = db.hash(args[1]);
   if (hash === null || count === 0) return reply.array(0);
   const { size } = hash;

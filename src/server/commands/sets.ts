@@ -119,7 +119,7 @@ function spopCount(context: Context): void {
 function srandmember(context: Context): void {
   const { argc, reply } = context;
   if (argc > 3) throw syntaxError();
-  const count = argc === 3 ? sampleCount(context, false) : 1;
+  const count = argc === 3 ? sampleCount(context, '') : 1;
   const set = context.db.set(context.args[1]);
   if (argc === 2) {
     if (set === null) return reply.null();

@@ -1,0 +1,17 @@
+/** The forms in which commands name their keys (key specs of COMMAND INFO). */
+import type { KeySpec } from '../command.ts';
+
+/** One key at a fixed index. */
+export function keyAt(index: number, ...access: string[]): KeySpec {
+  return { access, begin: { index }, find: { last: 0, step: 1 } };
+}
+
+/** Keys from an index up to `last`, which counts from the last argument (-1) backwards. */
+export function keysFrom(index: number, last: number, ...access: string[]): KeySpec {
+  return { access, begin: { index }, find: { last, step: 1 } };
+}
+
+/** A number of keys at an index, and the keys behind it. */
+export function countedKeys(index: number, ...access: string[]): KeySpec {
+  return { access, begin: { index }, find: { keynum: 0, first: 1, step: 1 } };
+}

@@ -1,0 +1,255 @@
+/** Ranges of sorted sets by rank, by score or by bytes: read, counted, removed, stored. */
+import { parseDouble } from '../../bytes/number.ts';
+import { Scratch } from '../../bytes/scratch.ts';
+import { Slice } from '../../bytes/slice.ts';
+import type { ZSet } from '../../store/api.ts';
+import { CommandError } from '../command.ts';
+import type { Context } from '../context.ts';
+import { zsetMemberAdded } from '../encoding.ts';
+import { syntaxError } from '../errors.ts';
+import { clampedInteger } from './arguments.ts';
+import { replyScore } from './scores.ts';
+import { storeTemporary, temporaryKey, withTemporary } from './temporary.ts';
+
+/** The members of ranks [first, end) of the set that a range was resolved against. */
+interface Ranks {
+  first: number;
+  end: number;
+}
+
+/** A range as its arguments say, before the set is known. */
+type Range = (zset: ZSet) => Ranks;
+
+type RangeKind = 'rank' | 'score' | 'lex';
+
+const scratch = new Scratch();
+
+/** By rank, negative ones from the end; with `reverse`, ranks count from the highest member down. */
+function rankRange(context: Context, startAt: number, stopAt: number, reverse: boolean): Range {
+  const start = clampedInteger(context, startAt);
+  const stop = clampedInteger(context, stopAt);
+  return ({ size }) => {
+    const first = Math.min(start < 0 ? Math.max(start + size, 0) : start, size);
+    const end = Math.max(Math.min(stop < 0 ? stop + size : stop, size - 1) + 1, first);
+    return reverse ? { first: size - end, end: size - first } : { first, end };
+  };
+}
+
+/** What C's isspace takes for a blank. */
+const BLANKS = /^[ \t\n\v\f\r]+/;
+const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+
+/**
+ * The end of a score range from byte `start` of the argument on, as C's strtod reads it: here, unlike
+ * elsewhere, blanks may precede it, nothing at all is 0, and what is too large is infinite.
+ */
+function scoreBound(argument: Slice, start: number): number {
+  const bytes = new Slice();
+  bytes.set(argument.u8, argument.view, argument.start + start, argument.end);
+  if (bytes.length === 0) return 0;
+  const value = parseDouble(bytes);
+  if (!Number.isNaN(value)) return value;
+  const text = bytes.latin1().replace(BLANKS, '');
+  return DECIMAL.test(text) ? Number(text) : parseDouble(Slice.from(Buffer.from(text, 'latin1')));
+}
+
+function scoreRange(context: Context, minAt: number, maxAt: number): Range {
+  const [minimum, maximum] = [context.args[minAt], context.args[maxAt]];
+  const minOpen = minimum.length > 0 && minimum.u8[minimum.start] === 40; // (
+  const maxOpen = maximum.length > 0 && maximum.u8[maximum.start] === 40;
+  const min = scoreBound(minimum, minOpen ? 1 : 0);
+  const max = scoreBound(maximum, maxOpen ? 1 : 0);
+  if (Number.isNaN(min) || Number.isNaN(max)) throw new CommandError('ERR min or max is not a float');
+  return (zset) => {
+    const first = zset.countBelow(min, minOpen);
+    return { first, end: Math.max(zset.countBelow(max, !maxOpen), first) };
+  };
+}
+
+/** An end of a lexicographic range: how many members lie before it. */
+function lexBound(argument: Slice, countsEqual: (open: boolean) => boolean): (zset: ZSet) => number {
+  const first = argument.length > 0 ? argument.u8[argument.start] : 0;
+  if (argument.length === 1) {
+    if (first === 45) return () => 0; // -
+    if (first === 43) return (zset) => zset.size; // +
+  }
+  const open = first === 40; // (
+  if (!open && first !== 91 /* [ */) throw new CommandError('ERR min or max not valid string range item');
+  const member = new Slice();
+  member.set(argument.u8, argument.view, argument.start + 1, argument.end);
+  const inclusive = countsEqual(open);
+  return (zset) => zset.countBelowLex(member, inclusive);
+}
+
+function lexRange(context: Context, minAt: number, maxAt: number): Range {
+  const firstOf = lexBound(context.args[minAt], (open) => open);
+  const endOf = lexBound(context.args[maxAt], (open) => !open);
+  return (zset) => {
+    const first = firstOf(zset);
+    return { first, end: Math.max(endOf(zset), first) };
+  };
+}
+
+/** The range of a kind in which the lower end comes first, as in commands without a direction. */
+function plainRange(context: Context, kind: RangeKind): Range {
+  if (kind === 'rank') return rankRange(context, 2, 3, false);
+  return kind === 'score' ? scoreRange(context, 2, 3) : lexRange(context, 2, 3);
+}
+
+export function countRange(context: Context, kind: RangeKind): void {
+  const range = plainRange(context, kind);
+  const zset = context.db.zset(context.args[1]);
+  if (zset === null) return context.reply.integer(0);
+  const { first, end } = range(zset);
+  context.reply.integer(end - first);
+}
+
+export function removeRange(context: Context, kind: RangeKind, event: string): void {
+  const key = context.args[1];
+  const range = plainRange(context, kind);
+  const zset = context.db.zset(key);
+  if (zset === null) return context.reply.integer(0);
+  const { size } = zset;
+  const { first, end } = range(zset);
+  const removed = end - first;
+  if (removed > 0) {
+    if (removed === size) context.db.remove(key);
+    else zset.removeRange(first, removed);
+    context.changed(key, 'z', event);
+    if (removed === size) context.event(key, 'g', 'del');
+  }
+  context.reply.integer(removed);
+}
+
+/** What ZRANGE and its relatives are asked for. */
+interface RangeQuery {
+  range: Range;
+  reverse: boolean;
+  withScores: boolean;
+  /** Members to leave out in the order of reading; negative: all. */
+  offset: number;
+  /** Members to read at most; negative: all. */
+  limit: number;
+}
+
+/**
+ * Reads the arguments from the source key (at index `at`) on. A command that has a kind or a direction
+ * of its own takes no option for it.
+ */
+function rangeQuery(
+  context: Context,
+  at: number,
+  fixedKind: RangeKind | null,
+  fixedReverse: boolean | null,
+  storing: boolean,
+): RangeQuery {
+  const { argc } = context;
+  let kind = fixedKind;
+  let reverse = fixedReverse;
+  let withScores = false;
+  let offset = 0;
+  let limit = -1;
+  for (let i = at + 3; i < argc; i++) {
+    if (!storing && context.is(i, 'withscores')) {
+      withScores = true;
+    } else if (context.is(i, 'limit') && i + 2 < argc) {
+      offset = clampedInteger(context, i + 1);
+      limit = clampedInteger(context, i + 2);
+      i += 2;
+    } else if (reverse === null && context.is(i, 'rev')) {
+      reverse = true;
+    } else if (kind === null && context.is(i, 'bylex')) {
+      kind = 'lex';
+    } else if (kind === null && context.is(i, 'byscore')) {
+      kind = 'score';
+    } else {
+      throw syntaxError();
+    }
+  }
+  kind ??= 'rank';
+  reverse ??= false;
+  if (kind === 'rank' && limit !== -1) {
+    throw new CommandError(
+      'ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX',
+    );
+  }
+  if (kind === 'lex' && withScores) {
+    throw new CommandError('ERR syntax error, WITHSCORES not supported in combination with BYLEX');
+  }
+  const [low, high] = reverse && kind !== 'rank' ? [at + 2, at + 1] : [at + 1, at + 2];
+  if (kind === 'rank') offset = 0;
+  let range: Range;
+  if (kind === 'rank') range = rankRange(context, low, high, reverse);
+  else if (kind === 'score') range = scoreRange(context, low, high);
+  else range = lexRange(context, low, high);
+  return { range, reverse, withScores, offset, limit };
+}
+
+/** How many members the query gives, after `begin` is told their number, and `visit` each of them. */
+function readRange(
+  zset: ZSet,
+  query: RangeQuery,
+  begin: (count: number) => void,
+  visit: (member: Slice, score: number) => void,
+): void {
+  const { first, end } = query.range(zset);
+  const skipped = query.offset < 0 ? end - first : Math.min(query.offset, end - first);
+  let rest = end - first - skipped;
+  if (query.limit >= 0) rest = Math.min(rest, query.limit);
+  begin(rest);
+  if (rest === 0) return;
+  zset.forEachFrom(
+    query.reverse ? end - 1 - skipped : first + skipped,
+    query.reverse ? -1 : 1,
+    (member, score) => {
+      visit(member, score);
+      return --rest > 0;
+    },
+  );
+}
+
+export function replyWithRange(
+  context: Context,
+  fixedKind: RangeKind | null,
+  fixedReverse: boolean | null,
+): void {
+  const { reply } = context;
+  const query = rangeQuery(context, 1, fixedKind, fixedReverse, false);
+  const zset = context.db.zset(context.args[1]);
+  if (zset === null) return reply.array(0);
+  const { withScores } = query;
+  const nested = withScores && reply.protocol === 3;
+  readRange(
+    zset,
+    query,
+    (count) => reply.array(withScores && !nested ? count * 2 : count),
+    (member, score) => {
+      if (nested) reply.array(2);
+      reply.bulk(member);
+      if (withScores) replyScore(reply, score);
+    },
+  );
+}
+
+export function zrangestore(context: Context): void {
+  const { args, db } = context;
+  const query = rangeQuery(context, 2, null, null, true);
+  const zset = db.zset(args[2]);
+  withTemporary(context, () => {
+    let size = 0;
+    if (zset !== null) {
+      const result = db.zset(temporaryKey, true);
+      readRange(
+        zset,
+        query,
+        () => {},
+        (member, score) => {
+          const copy = scratch.keep(member);
+          result.set(copy, score);
+          zsetMemberAdded(context, temporaryKey, ++size, copy);
+        },
+      );
+    }
+    storeTemporary(context, args[1], size, 'z', 'zrangestore');
+  });
+}
