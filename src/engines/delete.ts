@@ -1,0 +1,18 @@
+import type { Scan } from './binding.ts';
+import type { PackedBatch } from './engine.ts';
+import { RowCursor, RowPacker } from './packed.ts';
+
+/** Bytes of keys deleted in one write: a few milliseconds of work, between which others are served. */
+export const DELETE_BYTES = 64 * 1024;
+
+/** Deletes the rows of a scan of keys, a batch at a time. */
+export async function deleteScanned(scan: Scan, write: (batch: PackedBatch) => Promise<void>): Promise<void> {
+  const packer = new RowPacker(DELETE_BYTES * 2);
+  for (;;) {
+    const keys = await scan.next(DELETE_BYTES);
+    if (keys === undefined) return;
+    const cursor = new RowCursor(keys);
+    while (cursor.advance()) packer.row(cursor.key, undefined);
+    await write(packer.take());
+  }
+}

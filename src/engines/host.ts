@@ -1,0 +1,255 @@
+import { open, mkdir, readdir } from 'node:fs/promises';
+import type { MessagePort } from 'node:worker_threads';
+import { viewOf } from '../bytes/slice.ts';
+import type { Binding, Scan, Site } from './binding.ts';
+import { DELETE_LENGTH, EngineError, type ApplyOptions, type EngineName } from './engine.ts';
+import { engineFailure } from './failure.ts';
+import { directoryBytes } from './files.ts';
+import { markCopy } from './identity.ts';
+import { KEY_BYTES_MAX, KEY_BYTES_MIN, ROW_HEADER } from './packed.ts';
+import { Lane } from './pace.ts';
+import type { Reply, Request, Result } from './protocol.ts';
+
+/** Bytes read from a file at a time: a slice's worth. */
+const READ_BYTES = 1024 * 1024;
+const BATCH_BYTES_DEFAULT = 4 * 1024 * 1024;
+const DIRECTORY_MODE = 0o755;
+
+/** The engine's thread: serves any number of ports from one binding. */
+export class Host {
+  private readonly engine: EngineName;
+  private readonly directory: string;
+  private readonly binding: Binding;
+  private readonly writes: Lane;
+  private readonly maintenance: Lane;
+  /** Scans read one chunk at a time (see Binding). */
+  private readonly scanning = new Lane();
+  private readonly active = new Set<Promise<void>>();
+  private closing = false;
+
+  constructor(engine: EngineName, site: Site, binding: Binding) {
+    this.engine = engine;
+    this.directory = site.directory;
+    this.writes = site.writes;
+    this.maintenance = site.maintenance;
+    this.binding = binding;
+  }
+
+  serve(port: MessagePort): void {
+    const scans = new Map<number, Scan>();
+    port.on('message', (request: Request) => {
+      if (request.op === 'connect') this.serve(request.port);
+      else if (request.op === 'scanEnd') this.track(this.endScan(scans, request.scan));
+      else if (request.op === 'close') void this.close(port, request.id);
+      else this.track(this.answer(port, scans, request));
+    });
+    port.on('close', () => {
+      for (const scan of scans.keys()) this.track(this.endScan(scans, scan));
+    });
+  }
+
+  private track(work: Promise<void>): void {
+    this.active.add(work);
+    void work.finally(() => this.active.delete(work));
+  }
+
+  private async answer(
+    port: MessagePort,
+    scans: Map<number, Scan>,
+    request: Exclude<Request, { op: 'connect' | 'scanEnd' | 'close' }>,
+  ): Promise<void> {
+    try {
+      if (this.closing) throw this.closed();
+      const result = await this.perform(scans, request);
+      const packed = typeof result === 'object' && 'bytes' in result ? [result.bytes] : [];
+      port.postMessage({ id: request.id, result } satisfies Reply, packed);
+    } catch (error) {
+      const { code, message } = engineFailure(this.engine, this.directory, error);
+      port.postMessage({ id: request.id, code, message } satisfies Reply);
+    }
+  }
+
+  private async perform(
+    scans: Map<number, Scan>,
+    request: Exclude<Request, { op: 'connect' | 'scanEnd' | 'close' }>,
+  ): Promise<Result> {
+    const { binding } = this;
+    switch (request.op) {
+      case 'getMany':
+        return binding.getMany(request.keys);
+      case 'write':
+        return this.writes.run(async () => {
+          if (request.batch.rows > 0) await binding.write(request.batch);
+          if (request.sync) await binding.sync();
+          return undefined;
+        });
+      case 'applyRows':
+        return this.applyRows(request.path, request.offset, request.length, request.options);
+      case 'scan': {
+        const scan = await binding.scan(request.range, request.keysOnly);
+        scans.set(request.scan, scan);
+        return this.scanNext(scans, request.scan, request.chunkBytes);
+      }
+      case 'scanNext':
+        return this.scanNext(scans, request.scan, request.chunkBytes);
+      case 'deleteRange':
+        await binding.deleteRange(request.range);
+        return undefined;
+      case 'compact':
+        await this.maintenance.run(() => binding.compact());
+        return undefined;
+      case 'backup':
+        await this.maintenance.run(() => this.backup(request.directory));
+        return undefined;
+      case 'stats': {
+        const diskBytes = await directoryBytes(this.directory);
+        return { diskBytes, ...(await binding.stats()) };
+      }
+    }
+  }
+
+  private async scanNext(scans: Map<number, Scan>, id: number, chunkBytes: number): Promise<Result> {
+    const rows = await this.scanning.run(async () => scans.get(id)?.next(chunkBytes));
+    if (rows === undefined) await this.endScan(scans, id);
+    return rows;
+  }
+
+  private async endScan(scans: Map<number, Scan>, id: number): Promise<void> {
+    const scan = scans.get(id);
+    if (scan === undefined) return;
+    scans.delete(id);
+    // In the lane, so as not to close what is being read.
+    await this.scanning.run(() => scan.close());
+  }
+
+  private async backup(to: string): Promise<void> {
+    await mkdir(to, { recursive: true, mode: DIRECTORY_MODE });
+    if ((await readdir(to)).length > 0) {
+      throw new EngineError('ENGINE_IO', `${to} is not empty; give the backup a directory of its own`);
+    }
+    await this.binding.backup(to);
+    await markCopy(this.engine, to);
+  }
+
+  private async applyRows(
+    path: string,
+    offset: number,
+    length: number,
+    options: ApplyOptions,
+  ): Promise<number> {
+    const wantedBytes = options.batchBytes ?? BATCH_BYTES_DEFAULT;
+    const batchBytes = Math.min(wantedBytes, this.binding.applyBytesMax);
+    const end = offset + length;
+    let total = 0;
+    const file = await open(path, 'r');
+    try {
+      let memory = new ArrayBuffer(Math.min(batchBytes, length));
+      let filled = 0;
+      let at = offset;
+      while (at < end) {
+        // `at` is the file offset of the first row in memory; fill the memory, take the whole rows.
+        filled = await this.fill(file, path, memory, filled, at, end);
+        const { bytes, rows, needed } = wholeRows(memory, filled, path, at, end);
+        if (rows === 0) {
+          const larger = new ArrayBuffer(needed);
+          new Uint8Array(larger).set(new Uint8Array(memory, 0, filled));
+          memory = larger;
+          continue;
+        }
+        const batch = { bytes: memory, length: bytes, rows };
+        const rest = new Uint8Array(memory.slice(bytes, filled));
+        memory = new ArrayBuffer(Math.max(Math.min(batchBytes, end - at - bytes), rest.length));
+        new Uint8Array(memory).set(rest);
+        filled = rest.length;
+        at += bytes;
+        total += rows;
+        await this.writes.run(() => this.binding.write(batch));
+      }
+    } finally {
+      await file.close();
+    }
+    if (options.sync === true) await this.writes.run(() => this.binding.sync());
+    return total;
+  }
+
+  private async fill(
+    file: Awaited<ReturnType<typeof open>>,
+    path: string,
+    memory: ArrayBuffer,
+    filled: number,
+    at: number,
+    end: number,
+  ): Promise<number> {
+    const target = new Uint8Array(memory);
+    const wanted = Math.min(memory.byteLength, end - at);
+    while (filled < wanted) {
+      const piece = Math.min(READ_BYTES, wanted - filled);
+      const { bytesRead } = await file.read(target, filled, piece, at + filled);
+      if (bytesRead === 0) {
+        throw new EngineError(
+          'ENGINE_IO',
+          `${path} ends at ${at + filled}, before its rows do (at ${end}); the file is cut short`,
+        );
+      }
+      filled += bytesRead;
+    }
+    return filled;
+  }
+
+  private closed(): EngineError {
+    return new EngineError('ENGINE_DEAD', `engine ${this.engine} in ${this.directory} is closed`);
+  }
+
+  private async close(port: MessagePort, id: number): Promise<void> {
+    this.closing = true;
+    let reply: Reply = { id, result: undefined };
+    try {
+      const reason = this.closed();
+      await this.writes.end(reason);
+      await this.maintenance.end(reason);
+      await Promise.all(this.active);
+      await this.binding.close();
+    } catch (error) {
+      const { code, message } = engineFailure(this.engine, this.directory, error);
+      reply = { id, code, message };
+    }
+    // The opener ends the thread, and with it all other ports, when it has the reply.
+    port.postMessage(reply);
+  }
+}
+
+/**
+ * The whole rows at the start of `memory`, whose first byte is at file offset `at`. With none,
+ * `needed` is the size of the first row.
+ */
+function wholeRows(
+  memory: ArrayBuffer,
+  filled: number,
+  path: string,
+  at: number,
+  end: number,
+): { bytes: number; rows: number; needed: number } {
+  const view = viewOf(memory);
+  let pos = 0;
+  let rows = 0;
+  for (;;) {
+    if (pos === filled) return { bytes: pos, rows, needed: ROW_HEADER };
+    let next = pos + ROW_HEADER;
+    if (next <= filled) {
+      const keyLength = view.getUint32(pos, true);
+      const valueLength = view.getUint32(pos + 4, true);
+      next += keyLength + (valueLength === DELETE_LENGTH ? 0 : valueLength);
+      if (keyLength < KEY_BYTES_MIN || keyLength > KEY_BYTES_MAX) next = Infinity;
+    }
+    if (at + next > end) {
+      throw new EngineError(
+        'ENGINE_IO',
+        `${path}: the row at offset ${at + pos} does not end before ${end}, or its key is not of ` +
+          `${KEY_BYTES_MIN} to ${KEY_BYTES_MAX} bytes; the file is damaged from there`,
+      );
+    }
+    if (next > filled) return { bytes: pos, rows, needed: next - pos };
+    pos = next;
+    rows++;
+  }
+}

@@ -1,0 +1,79 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { formatSize } from '../bytes/size.ts';
+import type { Site } from './binding.ts';
+import { EngineError, type PackedBatch } from './engine.ts';
+import { lmdbBytes, lmdbStats, openLmdbFile } from './lmdb-file.ts';
+import { RowCursor } from './packed.ts';
+
+/** The file LMDB's writing thread runs: transactions of any size and their syncs, beside the readers. */
+
+export interface WriterStart {
+  path: string;
+  options: Site['options'];
+}
+
+export type WriterRequest =
+  | { id: number; op: 'write'; batch: PackedBatch }
+  /** Goes on in another data file. */
+  | { id: number; op: 'move'; path: string }
+  | { id: number; op: 'close' };
+
+export type WriterReply = { id: number; error?: unknown; code?: EngineError['code'] };
+
+const { path, options } = workerData as WriterStart;
+let db = openLmdbFile(path, options, false);
+
+function write(batch: PackedBatch): void {
+  const rows = new RowCursor(batch);
+  let puts = 0;
+  while (rows.advance()) if (rows.value !== undefined) puts++;
+  if (puts > 0) checkSpace(batch.length);
+  const again = new RowCursor(batch);
+  db.transactionSync(() => {
+    while (again.advance()) {
+      if (again.value === undefined) db.removeSync(again.key);
+      else db.putSync(again.key, again.value);
+    }
+  });
+}
+
+/**
+ * lmdb-js grows the map without end, so the limit is kept here. What a transaction will need is
+ * estimated by its rows' bytes; a file may end up larger than the limit by less than one batch.
+ */
+function checkSpace(bytes: number): void {
+  const limit = options['map-size'] as number;
+  const { file, used } = lmdbBytes(lmdbStats(db));
+  if (Math.max(file, used + bytes) <= limit) return;
+  throw new EngineError(
+    'ENGINE_FULL',
+    `the LMDB file in ${path} has ${file} bytes, ${used} of them in use, and a write of ${bytes} ` +
+      `would pass lmdb.map-size (${formatSize(limit)}); raise lmdb.map-size, or delete rows and compact`,
+  );
+}
+
+async function perform(request: WriterRequest): Promise<void> {
+  switch (request.op) {
+    case 'write':
+      write(request.batch);
+      return;
+    case 'move': {
+      const next = openLmdbFile(request.path, options, false);
+      await db.close();
+      db = next;
+      return;
+    }
+    case 'close':
+      await db.close();
+  }
+}
+
+parentPort?.on('message', (request: WriterRequest) => {
+  perform(request).then(
+    () => parentPort?.postMessage({ id: request.id } satisfies WriterReply),
+    (error: unknown) => {
+      const code = error instanceof EngineError ? error.code : undefined;
+      parentPort?.postMessage({ id: request.id, error, code } satisfies WriterReply);
+    },
+  );
+});

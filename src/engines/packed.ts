@@ -1,0 +1,164 @@
+import { viewOf } from '../bytes/slice.ts';
+import { DELETE_LENGTH, EngineError, type PackedBatch, type PackedKeys } from './engine.ts';
+
+/** Bytes before a packed row's key: key length and value length. */
+export const ROW_HEADER = 8;
+
+/** Bounds of a key, in bytes: LMDB has no empty keys, and 1,978 fit its 4 KB pages. */
+export const KEY_BYTES_MIN = 1;
+export const KEY_BYTES_MAX = 1978;
+
+/** Packs rows one after the other into memory that is then handed over, to be transferred. */
+export class RowPacker {
+  private memory: ArrayBuffer;
+  private bytes: Uint8Array;
+  private view: DataView;
+  private readonly capacity: number;
+  length = 0;
+  rows = 0;
+
+  /** @param capacity bytes allocated for each batch at first; doubled when more is needed */
+  constructor(capacity = 64 * 1024) {
+    this.capacity = capacity;
+    this.memory = new ArrayBuffer(capacity);
+    this.bytes = new Uint8Array(this.memory);
+    this.view = viewOf(this.memory);
+  }
+
+  /** Appends a row; without a value, a deletion (in a batch) or an absent row (in a result). */
+  row(key: Uint8Array, value: Uint8Array | undefined): void {
+    const valueLength = value === undefined ? 0 : value.length;
+    const start = this.length;
+    const end = start + ROW_HEADER + key.length + valueLength;
+    if (end > this.bytes.length) this.grow(end);
+    this.view.setUint32(start, key.length, true);
+    this.view.setUint32(start + 4, value === undefined ? DELETE_LENGTH : valueLength, true);
+    this.bytes.set(key, start + ROW_HEADER);
+    if (value !== undefined) this.bytes.set(value, start + ROW_HEADER + key.length);
+    this.length = end;
+    this.rows++;
+  }
+
+  private grow(needed: number): void {
+    const memory = new ArrayBuffer(Math.max(needed, this.bytes.length * 2));
+    const grown = new Uint8Array(memory);
+    grown.set(this.bytes.subarray(0, this.length));
+    this.memory = memory;
+    this.bytes = grown;
+    this.view = viewOf(memory);
+  }
+
+  /** The rows packed so far; the packer goes on empty, in new memory. */
+  take(): PackedBatch {
+    const batch: PackedBatch = { bytes: this.memory, length: this.length, rows: this.rows };
+    this.memory = new ArrayBuffer(this.capacity);
+    this.bytes = new Uint8Array(this.memory);
+    this.view = viewOf(this.memory);
+    this.length = 0;
+    this.rows = 0;
+    return batch;
+  }
+}
+
+/** Walks over packed rows in place. */
+export class RowCursor {
+  private readonly memory: Buffer;
+  private readonly view: DataView;
+  private readonly end: number;
+  private next = 0;
+  /** The current row's key, and its value: undefined is a deletion or an absent row. */
+  key: Buffer;
+  value: Buffer | undefined;
+
+  constructor(packed: PackedBatch) {
+    this.memory = Buffer.from(packed.bytes, 0, packed.length);
+    this.view = viewOf(packed.bytes);
+    this.end = packed.length;
+    this.key = this.memory.subarray(0, 0);
+  }
+
+  /** Moves to the next row. @throws EngineError ENGINE_IO for rows that do not fill the batch exactly */
+  advance(): boolean {
+    const start = this.next;
+    if (start === this.end) return false;
+    const keyStart = start + ROW_HEADER;
+    if (keyStart > this.end) throw tornRow(start);
+    const keyLength = this.view.getUint32(start, true);
+    const valueLength = this.view.getUint32(start + 4, true);
+    const keyEnd = keyStart + keyLength;
+    const end = valueLength === DELETE_LENGTH ? keyEnd : keyEnd + valueLength;
+    if (end > this.end || keyLength < KEY_BYTES_MIN || keyLength > KEY_BYTES_MAX) {
+      throw tornRow(start);
+    }
+    this.key = this.memory.subarray(keyStart, keyEnd);
+    this.value = valueLength === DELETE_LENGTH ? undefined : this.memory.subarray(keyEnd, end);
+    this.next = end;
+    return true;
+  }
+}
+
+function tornRow(offset: number): EngineError {
+  return new EngineError(
+    'ENGINE_IO',
+    `the packed row at offset ${offset} does not end within the batch, or its key is not of ` +
+      `${KEY_BYTES_MIN} to ${KEY_BYTES_MAX} bytes; nothing of the batch was written`,
+  );
+}
+
+/** Keys packed for getMany. */
+export function packKeys(keys: readonly Uint8Array[]): PackedKeys {
+  let length = 0;
+  for (const key of keys) length += 4 + key.length;
+  const bytes = new ArrayBuffer(length);
+  const target = new Uint8Array(bytes);
+  const view = viewOf(bytes);
+  let pos = 0;
+  for (const key of keys) {
+    view.setUint32(pos, key.length, true);
+    target.set(key, pos + 4);
+    pos += 4 + key.length;
+  }
+  return { bytes, length, count: keys.length };
+}
+
+/** The keys of a getMany, as views into its memory. @throws EngineError ENGINE_IO */
+export function unpackKeys(packed: PackedKeys): Buffer[] {
+  const memory = Buffer.from(packed.bytes, 0, packed.length);
+  const view = viewOf(packed.bytes);
+  const keys = new Array<Buffer>(packed.count);
+  let pos = 0;
+  for (let i = 0; i < packed.count; i++) {
+    const start = pos + 4;
+    const end = start > packed.length ? Infinity : start + view.getUint32(pos, true);
+    if (end > packed.length || end - start < KEY_BYTES_MIN || end - start > KEY_BYTES_MAX) {
+      throw new EngineError(
+        'ENGINE_IO',
+        `key ${i} of getMany does not end within its memory, or is not of ` +
+          `${KEY_BYTES_MIN} to ${KEY_BYTES_MAX} bytes`,
+      );
+    }
+    keys[i] = memory.subarray(start, end);
+    pos = end;
+  }
+  return keys;
+}
+
+/** A row as two arrays: for tests and slow paths. */
+export interface Row {
+  key: Uint8Array;
+  value: Uint8Array | undefined;
+}
+
+export function packRows(rows: Iterable<Row>): PackedBatch {
+  const packer = new RowPacker();
+  for (const { key, value } of rows) packer.row(key, value);
+  return packer.take();
+}
+
+/** The rows, as views into the packed memory. */
+export function unpackRows(packed: PackedBatch): Row[] {
+  const rows: Row[] = [];
+  const cursor = new RowCursor(packed);
+  while (cursor.advance()) rows.push({ key: cursor.key, value: cursor.value });
+  return rows;
+}
