@@ -106,6 +106,23 @@ function readOverflow(pages: Pages, first: number, to: Buffer, at: number, lengt
   }
 }
 
+/** Calls `visit` with each run of a chain, in order. */
+export function forEachOverflow(
+  pages: Pages,
+  first: number,
+  visit: (u8: Buffer, start: number, end: number) => void,
+): void {
+  const { arena } = pages;
+  for (let number = first; number !== 0;) {
+    const ref = overflowPage(pages, number);
+    const chunk = ref >>> arena.chunkShift;
+    const w = (ref & arena.unitMask) << 2;
+    const at = (w << 2) + DATA_OFFSET;
+    visit(arena.u8[chunk], at, at + arena.i32[chunk][w + 1]);
+    number = arena.i32[chunk][w + 4];
+  }
+}
+
 /** Memory for contiguous copies is handed out from blocks of this size, which live as long as a slice shows them. */
 const COPY_BLOCK_BYTES = 64 * 1024;
 let copyBlock = allocatePadded(COPY_BLOCK_BYTES);
