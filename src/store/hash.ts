@@ -22,6 +22,18 @@ export class Hasher {
     this.key1 = key1 | 0;
   }
 
+  /** Another hash function whose key follows from this one's. */
+  derive(n: number): Hasher {
+    return new Hasher(this.hashWords(n, 0), this.hashWords(n, 1));
+  }
+
+  private hashWords(a: number, b: number): number {
+    const view = new DataView(new ArrayBuffer(8));
+    view.setInt32(0, a);
+    view.setInt32(4, b);
+    return this.hashRange(view, 0, 8);
+  }
+
   /** Hash of the slice's bytes, a signed 32-bit integer. Reads up to 3 bytes past its end. */
   hash32(slice: Slice): number {
     return this.hashRange(slice.view, slice.start, slice.end);

@@ -105,6 +105,20 @@ export class KeyTable {
     return 0;
   }
 
+  /** Calls `visit` with every record of that hash. */
+  forHash(hash: number, visit: (ref: number) => void): void {
+    const { arena } = this;
+    for (let segment = this.segmentOf(hash); segment !== 0; segment = this.overflowOf(segment)) {
+      const words = arena.i32[segment >>> arena.chunkShift];
+      const base = (segment & arena.unitMask) << 2;
+      let slot = hash & SLOT_MASK;
+      if (slot === 0) slot = 1;
+      for (; words[base + (slot << 1) + 1] !== 0; slot = slot === SLOT_MASK ? 1 : slot + 1) {
+        if (words[base + (slot << 1)] === hash) visit(words[base + (slot << 1) + 1]);
+      }
+    }
+  }
+
   /** Adds a record whose key is absent. */
   insert(hash: number, ref: number): void {
     if (this.segments === 0) {

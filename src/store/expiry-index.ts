@@ -1,0 +1,139 @@
+/**
+ * The deadlines of one keyspace in their order, so that what is due is found without looking at any
+ * other key: a tree of (deadline, hash of the key), kept and persisted like any collection. Its root
+ * is a record of its own that no key leads to.
+ *
+ * An entry stands for all keys of one hash that have one deadline; with a 32-bit hash hardly ever two.
+ */
+import { Slice } from '../bytes/slice.ts';
+import { FLAG_TREE, recordHead, RECORD_HEADER_BYTES, TREE_PREFIX_BYTES, TYPE_SYSTEM } from './record.ts';
+import type { Ground } from './record.ts';
+import type { Pages } from './pages.ts';
+import { NO_VALUE, type KeyedTree } from './tree-keyed.ts';
+
+/** Words of the descriptor: root, height, count, next page number, first free page number. */
+const DESCRIPTOR_WORDS = 5;
+const PAYLOAD_BYTES = TREE_PREFIX_BYTES + DESCRIPTOR_WORDS * 4;
+/** Index of the descriptor in the record, in words: header, no key, the tree's prefix. */
+const DESCRIPTOR_WORD = (RECORD_HEADER_BYTES + TREE_PREFIX_BYTES) / 4;
+
+/** Turns the order of unsigned words into that of signed ones. */
+const SIGN = 0x80000000 | 0;
+const WORD = 2 ** 32;
+
+/** One tree object, shared by the indexes of all keyspaces. */
+export interface DeadlineTree {
+  pages: Pages;
+  tree: KeyedTree;
+}
+
+export class ExpiryIndex {
+  /** The root's record; 0 until there has been a deadline. */
+  record = 0;
+  /** Hash of the entry that `first` found, signed. */
+  firstHash = 0;
+
+  private readonly ground: Ground;
+  private readonly keyspace: number;
+  private readonly shared: DeadlineTree;
+  private readonly hashBytes = Slice.from(Buffer.alloc(4));
+  private readonly found = new Slice();
+
+  constructor(ground: Ground, keyspace: number, shared: DeadlineTree) {
+    this.ground = ground;
+    this.keyspace = keyspace;
+    this.shared = shared;
+  }
+
+  add(deadline: number, hash: number): void {
+    if (this.record === 0) this.create();
+    const tree = this.open();
+    const word0 = Math.floor(deadline / WORD);
+    const word1 = (deadline - word0 * WORD) ^ SIGN;
+    this.hashBytes.view.setInt32(0, hash);
+    if (tree.find(word0, word1, this.hashBytes)) return;
+    tree.insert(word0, word1, this.hashBytes, NO_VALUE);
+    this.save();
+  }
+
+  remove(deadline: number, hash: number): void {
+    if (this.record === 0) return;
+    const tree = this.open();
+    this.hashBytes.view.setInt32(0, hash);
+    const word0 = Math.floor(deadline / WORD);
+    if (!tree.find(word0, (deadline - word0 * WORD) ^ SIGN, this.hashBytes)) return;
+    tree.remove();
+    this.save();
+  }
+
+  /** The earliest deadline, its hash in `firstHash`; Infinity when there is none. */
+  first(): number {
+    if (this.record === 0) return Infinity;
+    const tree = this.open();
+    if (!tree.select(0)) return Infinity;
+    tree.key(this.found);
+    this.firstHash = this.found.view.getInt32(this.found.start);
+    return tree.wordAt(0) * WORD + ((tree.wordAt(1) ^ SIGN) >>> 0);
+  }
+
+  /** Gives the index up; false when there was none. */
+  drop(): boolean {
+    if (this.record === 0) return false;
+    const { arena } = this.ground;
+    arena.touch(this.record);
+    this.ground.dropCollection(this.words()[this.at() - TREE_PREFIX_BYTES / 4]);
+    arena.free(this.record);
+    this.record = 0;
+    return true;
+  }
+
+  private create(): void {
+    const { arena, collections } = this.ground;
+    const record = arena.alloc(RECORD_HEADER_BYTES + PAYLOAD_BYTES);
+    const i32 = arena.i32[record >>> arena.chunkShift];
+    const word = (record & arena.unitMask) << 2;
+    i32.fill(0, word, word + (RECORD_HEADER_BYTES + PAYLOAD_BYTES) / 4);
+    i32[word] = recordHead(TYPE_SYSTEM, FLAG_TREE, 0);
+    i32[word + 1] = (this.keyspace << 16) | PAYLOAD_BYTES;
+    const slot = collections.open(record);
+    const id = collections.id[slot];
+    const at = word + RECORD_HEADER_BYTES / 4;
+    i32[at] = slot;
+    i32[at + 1] = id | 0;
+    i32[at + 2] = Math.floor(id / WORD);
+    this.record = record;
+    this.shared.pages.open(slot, 1, 0);
+    this.shared.tree.create();
+    this.save();
+  }
+
+  private words(): Int32Array {
+    const { arena } = this.ground;
+    return arena.i32[this.record >>> arena.chunkShift];
+  }
+
+  private at(): number {
+    return ((this.record & this.ground.arena.unitMask) << 2) + DESCRIPTOR_WORD;
+  }
+
+  private open(): KeyedTree {
+    const { pages, tree } = this.shared;
+    const words = this.words();
+    const at = this.at();
+    pages.open(words[at - TREE_PREFIX_BYTES / 4], words[at + 3], words[at + 4]);
+    tree.open(words[at], words[at + 1], words[at + 2]);
+    return tree;
+  }
+
+  private save(): void {
+    const { pages, tree } = this.shared;
+    this.ground.arena.touch(this.record);
+    const words = this.words();
+    const at = this.at();
+    words[at] = tree.root;
+    words[at + 1] = tree.height;
+    words[at + 2] = tree.count;
+    words[at + 3] = pages.next;
+    words[at + 4] = pages.freeHead;
+  }
+}

@@ -1,0 +1,409 @@
+/**
+ * The keys and records of one database, without a clock: how records come into being, change their
+ * shape and vanish, with the key table, the expiry index, collections and counts kept in step.
+ *
+ * A keyspace is what a database's number leads to; FLUSHDB gives the database another one and this one
+ * is dropped, SWAPDB exchanges two. Its id names its rows and is never used again; its number is small
+ * and stands in its records.
+ */
+import type { Slice } from '../bytes/slice.ts';
+import type { Arena } from './arena.ts';
+import { copyBytes } from './page.ts';
+import { ExpiryIndex, type DeadlineTree } from './expiry-index.ts';
+import { KeyTable } from './key-table.ts';
+import {
+  FLAG_DEADLINE,
+  FLAG_PERSISTED,
+  FLAG_TREE,
+  KEY_LENGTH_MASK,
+  keyOffset,
+  MAX_KEY_BYTES,
+  MAX_PAYLOAD_BYTES,
+  PAYLOAD_LENGTH_MASK,
+  payloadOffset,
+  RECORD_HEADER_BYTES,
+  recordHead,
+  TYPE_MASK,
+  TYPE_SHIFT,
+  type Ground,
+  type RecordOwner,
+} from './record.ts';
+
+/** Bytes that a copy into the arena makes word by word; above it a call of Buffer.copy is faster. */
+const WORD_COPY_MAX = 160;
+
+/** Room that is made sure of before a record is doubled, for its key and its place in the expiry index. */
+const TWIN_ROOM = 128 * 1024;
+
+/** A key is longer than a record can hold. */
+export class KeyTooLongError extends Error {
+  override readonly name = 'KeyTooLongError';
+}
+
+/** What a keyspace needs of the tier beyond what values need. */
+export interface KeyspaceGround extends Ground {
+  /** Seconds, for access clocks. */
+  readonly clockSeconds: number;
+  readonly deadlines: DeadlineTree;
+  /** Makes `record`, whose payload is that of another tree's record, the root of a copy of that tree. */
+  copyCollection(from: number, record: number): void;
+}
+
+export class Keyspace implements RecordOwner {
+  readonly ground: KeyspaceGround;
+  readonly arena: Arena;
+  readonly table: KeyTable;
+  readonly expiry: ExpiryIndex;
+  /** Names this keyspace in its records; 16 bits. */
+  readonly number: number;
+  /** Names this keyspace in rows; 32 bits. */
+  readonly id: number;
+  /** Keys that have a value. The table also holds records that wait for their delete row. */
+  size = 0;
+  /** Keys with a deadline. */
+  expiring = 0;
+  /** The first cut that must not contain anything of this keyspace; 0 while it is in use. */
+  droppedAt = 0;
+
+  constructor(ground: KeyspaceGround, number: number, id: number) {
+    this.ground = ground;
+    this.arena = ground.arena;
+    this.number = number;
+    this.id = id;
+    this.table = new KeyTable(ground.arena);
+    this.expiry = new ExpiryIndex(ground, number, ground.deadlines);
+  }
+
+  /** First word of a record. */
+  head(ref: number): number {
+    const { arena } = this;
+    return arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2];
+  }
+
+  type(ref: number): number {
+    return (this.head(ref) >>> TYPE_SHIFT) & TYPE_MASK;
+  }
+
+  deadline(ref: number): number {
+    if ((this.head(ref) & FLAG_DEADLINE) === 0) return 0;
+    const { arena } = this;
+    return arena.view[ref >>> arena.chunkShift].getFloat64(
+      ((ref & arena.unitMask) << 4) + RECORD_HEADER_BYTES,
+      true,
+    );
+  }
+
+  encoding(ref: number): number {
+    const { arena } = this;
+    return arena.i32[ref >>> arena.chunkShift][((ref & arena.unitMask) << 2) + 2] >>> 24;
+  }
+
+  setEncoding(ref: number, encoding: number): void {
+    const { arena } = this;
+    const at = ((ref & arena.unitMask) << 2) + 2;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    if (i32[at] >>> 24 === encoding) return;
+    arena.touch(ref);
+    i32[at] = (i32[at] & 0xffffff) | (encoding << 24);
+  }
+
+  /** Points `into` at a record's key. */
+  key(ref: number, into: Slice): void {
+    const { arena } = this;
+    const chunk = ref >>> arena.chunkShift;
+    const head = this.head(ref);
+    const start = ((ref & arena.unitMask) << 4) + keyOffset(head);
+    into.set(arena.u8[chunk], arena.view[chunk], start, start + (head & KEY_LENGTH_MASK));
+  }
+
+  /** Points `into` at a record's payload. */
+  payload(ref: number, into: Slice): void {
+    const { arena } = this;
+    const chunk = ref >>> arena.chunkShift;
+    const word = (ref & arena.unitMask) << 2;
+    const i32 = arena.i32[chunk];
+    const start = (word << 2) + payloadOffset(i32[word]);
+    into.set(arena.u8[chunk], arena.view[chunk], start, start + (i32[word + 1] & PAYLOAD_LENGTH_MASK));
+  }
+
+  createRecord(key: Slice, hash: number, type: number, payloadLength: number): number {
+    const { arena } = this;
+    const keyLength = key.end - key.start;
+    if (keyLength > MAX_KEY_BYTES) throw new KeyTooLongError(`a key has at most ${MAX_KEY_BYTES} bytes`);
+    arena.reserve(keyLength + payloadLength);
+    const waiting = this.table.find(hash, key.view, key.start, key.end);
+    if (waiting !== 0) return this.revive(waiting, hash, type, payloadLength);
+    const ref = this.newRecord(key, type, 0, payloadLength);
+    this.table.insert(hash, ref);
+    this.size++;
+    return ref;
+  }
+
+  /** A block for a record with its header and key written, dirty, in no table. */
+  private newRecord(key: Slice, type: number, flags: number, payloadLength: number): number {
+    checkPayload(payloadLength);
+    const { arena } = this;
+    const head = recordHead(type, flags, key.end - key.start);
+    const ref = arena.alloc(payloadOffset(head) + payloadLength);
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const word = (ref & arena.unitMask) << 2;
+    i32[word] = head;
+    i32[word + 1] = (this.number << 16) | payloadLength;
+    i32[word + 2] = this.ground.clockSeconds & 0xffffff;
+    copyIn(arena, ref >>> arena.chunkShift, (word << 2) + keyOffset(head), key);
+    arena.touch(ref);
+    return ref;
+  }
+
+  /** A record that waits for its delete row becomes a value again. */
+  private revive(ref: number, hash: number, type: number, payloadLength: number): number {
+    const { arena } = this;
+    ref = this.reshape(ref, hash, false, payloadLength);
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const word = (ref & arena.unitMask) << 2;
+    i32[word] = (i32[word] & ~(TYPE_MASK << TYPE_SHIFT)) | (type << TYPE_SHIFT);
+    i32[word + 2] = this.ground.clockSeconds & 0xffffff;
+    this.size++;
+    return ref;
+  }
+
+  resizeRecord(ref: number, hash: number, payloadLength: number): number {
+    this.arena.reserve(payloadLength);
+    return this.reshape(ref, hash, (this.head(ref) & FLAG_DEADLINE) !== 0, payloadLength);
+  }
+
+  /**
+   * Gives a record another payload length and makes or takes away the place of its deadline. Keeps
+   * the key and as much of the payload as fits. Returns its place, dirty.
+   */
+  private reshape(ref: number, hash: number, withDeadline: boolean, payloadLength: number): number {
+    checkPayload(payloadLength);
+    const { arena } = this;
+    arena.touch(ref);
+    const from = arena.i32[ref >>> arena.chunkShift];
+    const fromWord = (ref & arena.unitMask) << 2;
+    const head = from[fromWord];
+    const newHead = withDeadline ? head | FLAG_DEADLINE : head & ~FLAG_DEADLINE;
+    const kept = Math.min(from[fromWord + 1] & PAYLOAD_LENGTH_MASK, payloadLength);
+    const source = (fromWord << 2) + keyOffset(head);
+    const length = payloadOffset(head) + kept - keyOffset(head);
+    const bytes = payloadOffset(newHead) + payloadLength;
+    if (arena.sizeFor(bytes) === arena.sizeOf(ref)) {
+      if (head !== newHead) {
+        const u8 = arena.u8[ref >>> arena.chunkShift];
+        u8.copyWithin((fromWord << 2) + keyOffset(newHead), source, source + length);
+        from[fromWord] = newHead;
+      }
+      from[fromWord + 1] = (from[fromWord + 1] & ~PAYLOAD_LENGTH_MASK) | payloadLength;
+      return ref;
+    }
+
+    const to = arena.alloc(bytes);
+    const chunk = to >>> arena.chunkShift;
+    const i32 = arena.i32[chunk];
+    const word = (to & arena.unitMask) << 2;
+    i32[word] = newHead;
+    i32[word + 1] = (from[fromWord + 1] & ~PAYLOAD_LENGTH_MASK) | payloadLength;
+    i32[word + 2] = from[fromWord + 2];
+    if ((head & newHead & FLAG_DEADLINE) !== 0) {
+      i32[word + 3] = from[fromWord + 3];
+      i32[word + 4] = from[fromWord + 4];
+    }
+    copyBytes(
+      arena.u8[ref >>> arena.chunkShift],
+      source,
+      arena.u8[chunk],
+      (word << 2) + keyOffset(newHead),
+      length,
+    );
+    arena.touch(to);
+    this.table.replace(hash, ref, to);
+    if ((head & FLAG_TREE) !== 0)
+      this.ground.collections.record[from[((fromWord << 2) + payloadOffset(head)) >>> 2]] = to;
+    arena.free(ref);
+    return to;
+  }
+
+  /** Removes a key: its record, or, when the engine may have a row of it, its value. */
+  removeRecord(ref: number, hash: number): void {
+    const { arena } = this;
+    arena.touch(ref);
+    const head = this.head(ref);
+    if ((head & FLAG_TREE) !== 0) this.ground.dropCollection(this.collection(ref));
+    this.vacate(ref, hash);
+  }
+
+  /** The same, but the value's tree lives on elsewhere. */
+  private vacate(ref: number, hash: number): void {
+    const { arena } = this;
+    if ((this.head(ref) & FLAG_DEADLINE) !== 0) this.forgetDeadline(ref, hash);
+    this.size--;
+    let head = this.head(ref) & ~FLAG_TREE;
+    if ((head & FLAG_PERSISTED) === 0) {
+      this.table.remove(hash, ref);
+      arena.free(ref);
+      return;
+    }
+    head &= ~(TYPE_MASK << TYPE_SHIFT);
+    const word = (ref & arena.unitMask) << 2;
+    arena.i32[ref >>> arena.chunkShift][word] = head;
+    this.setEncoding(ref, 0);
+    this.reshape(ref, hash, false, 0);
+  }
+
+  /** Removes a record of type None, whose deletion the engine knows. */
+  forget(ref: number, hash: number): void {
+    this.table.remove(hash, ref);
+    this.arena.free(ref);
+  }
+
+  /** Slot of the collection whose root a record is. */
+  collection(ref: number): number {
+    const { arena } = this;
+    return arena.i32[ref >>> arena.chunkShift][
+      ((ref & arena.unitMask) << 2) + (payloadOffset(this.head(ref)) >>> 2)
+    ];
+  }
+
+  /** Sets or, with 0, clears the deadline; returns the record's place, which may be new. */
+  setDeadline(ref: number, hash: number, deadline: number): number {
+    const old = this.deadline(ref);
+    if (old === deadline) return ref;
+    // First of all, because it is what may fail.
+    if (deadline !== 0) this.expiry.add(deadline, hash);
+    if (old !== 0) this.forgetDeadline(ref, hash);
+    ref = this.reshape(ref, hash, deadline !== 0, this.payloadLength(ref));
+    if (deadline !== 0) {
+      const { arena } = this;
+      const at = ((ref & arena.unitMask) << 4) + RECORD_HEADER_BYTES;
+      arena.view[ref >>> arena.chunkShift].setFloat64(at, deadline, true);
+      this.expiring++;
+    }
+    return ref;
+  }
+
+  private payloadLength(ref: number): number {
+    const { arena } = this;
+    return arena.i32[ref >>> arena.chunkShift][((ref & arena.unitMask) << 2) + 1] & PAYLOAD_LENGTH_MASK;
+  }
+
+  /** Takes a record's deadline out of the index, unless another key of the same hash has the same one. */
+  private forgetDeadline(ref: number, hash: number): void {
+    const deadline = this.deadline(ref);
+    this.expiring--;
+    let shared = false;
+    this.table.forHash(hash, (other) => {
+      if (other !== ref && this.deadline(other) === deadline) shared = true;
+    });
+    if (!shared) this.expiry.remove(deadline, hash);
+  }
+
+  /** Makes an existing record of any type a string without a deadline. Its old value must have been dropped. */
+  private retype(ref: number, type: number): void {
+    const { arena } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const word = (ref & arena.unitMask) << 2;
+    i32[word] = (i32[word] & ~((TYPE_MASK << TYPE_SHIFT) | FLAG_TREE)) | (type << TYPE_SHIFT);
+    i32[word + 2] = this.ground.clockSeconds & 0xffffff;
+  }
+
+  /**
+   * A record for `key` of the given type with room for a new payload, its old value given up and its
+   * encoding 0; `ref` is the key's record, of any type, or 0. With `keepDeadline` the deadline stays.
+   */
+  overwrite(
+    ref: number,
+    key: Slice,
+    hash: number,
+    type: number,
+    payloadLength: number,
+    keepDeadline: boolean,
+  ): number {
+    if (ref === 0) return this.createRecord(key, hash, type, payloadLength);
+    this.arena.reserve(payloadLength);
+    const { arena } = this;
+    arena.touch(ref);
+    const head = this.head(ref);
+    if ((head & FLAG_TREE) !== 0) {
+      this.ground.dropCollection(this.collection(ref));
+    }
+    this.retype(ref, type);
+    const deadline = (head & FLAG_DEADLINE) !== 0;
+    if (deadline && !keepDeadline) this.forgetDeadline(ref, hash);
+    return this.reshape(ref, hash, deadline && keepDeadline, payloadLength);
+  }
+
+  /** Writes payload bytes of a fresh payload. */
+  fill(ref: number, bytes: Slice): void {
+    const { arena } = this;
+    copyIn(
+      arena,
+      ref >>> arena.chunkShift,
+      ((ref & arena.unitMask) << 4) + payloadOffset(this.head(ref)),
+      bytes,
+    );
+  }
+
+  /** Moves a value with its deadline to the absent key `to` of `target`. */
+  move(ref: number, hash: number, target: Keyspace, to: Slice, toHash: number): void {
+    const moved = this.twin(ref, target, to, toHash);
+    this.arena.touch(ref);
+    const head = this.head(ref);
+    if ((head & FLAG_TREE) !== 0) {
+      // The collection may have rows, whether this record has one or not.
+      const { arena } = this;
+      arena.i32[moved >>> arena.chunkShift][(moved & arena.unitMask) << 2] |= head & FLAG_PERSISTED;
+      this.ground.collections.record[this.collection(ref)] = moved;
+    }
+    this.vacate(ref, hash);
+  }
+
+  /** Copies a value with its deadline to the absent key `to` of `target`. */
+  copy(ref: number, target: Keyspace, to: Slice, toHash: number): void {
+    const copied = this.twin(ref, target, to, toHash);
+    if ((this.head(ref) & FLAG_TREE) !== 0) this.ground.copyCollection(this.collection(ref), copied);
+  }
+
+  /** A record under another key with the same payload, deadline and encoding. */
+  private twin(ref: number, target: Keyspace, to: Slice, toHash: number): number {
+    const { arena } = this;
+    const head = this.head(ref);
+    const length = this.payloadLength(ref);
+    arena.reserve(length + TWIN_ROOM);
+    let twin = target.createRecord(to, toHash, (head >>> TYPE_SHIFT) & TYPE_MASK, length);
+    const from = ((ref & arena.unitMask) << 4) + payloadOffset(head);
+    const start = ((twin & arena.unitMask) << 4) + payloadOffset(target.head(twin));
+    copyBytes(arena.u8[ref >>> arena.chunkShift], from, arena.u8[twin >>> arena.chunkShift], start, length);
+    arena.i32[twin >>> arena.chunkShift][(twin & arena.unitMask) << 2] |= head & FLAG_TREE;
+    target.setEncoding(twin, this.encoding(ref));
+    const deadline = this.deadline(ref);
+    if (deadline !== 0) twin = target.setDeadline(twin, toHash, deadline);
+    return twin;
+  }
+
+  /** One step of giving everything up; false when nothing was left. */
+  dropStep(): boolean {
+    return (
+      this.table.dropSegment((ref) => {
+        this.arena.touch(ref);
+        if ((this.head(ref) & FLAG_TREE) !== 0) this.ground.dropCollection(this.collection(ref));
+        this.arena.free(ref);
+      }) || this.expiry.drop()
+    );
+  }
+}
+
+function checkPayload(length: number): void {
+  if (length > MAX_PAYLOAD_BYTES) throw new RangeError(`a record holds at most ${MAX_PAYLOAD_BYTES} bytes`);
+}
+
+/** Copies a slice to a word boundary of a chunk. Writes whole words: up to 3 bytes more. */
+function copyIn(arena: Arena, chunk: number, at: number, from: Slice): void {
+  const { view, start, end } = from;
+  if (end - start > WORD_COPY_MAX) {
+    from.u8.copy(arena.u8[chunk], at, start, end);
+    return;
+  }
+  const i32 = arena.i32[chunk];
+  for (let word = at >>> 2, byte = start; byte < end; byte += 4) i32[word++] = view.getInt32(byte, true);
+}
