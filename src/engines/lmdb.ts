@@ -288,6 +288,7 @@ class Writer {
     this.worker = new Worker(new URL('./lmdb-writer.js', import.meta.url), {
       name: 'lmdb-writer',
       workerData: start,
+      execArgv: [],
     });
     this.worker.on('message', (reply: WriterReply) => {
       const waiting = this.pending.get(reply.id);

@@ -12,9 +12,23 @@ function workerUrl(): URL {
   return new URL(sources ? '../../dist/engines/worker.js' : './worker.js', import.meta.url);
 }
 
+/** LMDB has no lock against its own process. */
+const openDirectories = new Set<string>();
+
+function claim(name: EngineName, directory: string): void {
+  if (openDirectories.has(directory)) {
+    throw new EngineError(
+      'ENGINE_LOCKED',
+      `engine ${name} in ${directory} is already open in this process; close it first, or use ` +
+        `another directory`,
+    );
+  }
+  openDirectories.add(directory);
+}
+
 /**
  * Opens an engine in a thread of its own, making it if the directory is new or empty.
- * @throws EngineError any code but ENGINE_DEAD
+ * @throws EngineError
  */
 export async function openEngine(
   name: EngineName,
@@ -28,16 +42,22 @@ export async function openEngine(
     options: resolveOptions(name, options),
     port: port1,
   };
+  claim(name, start.directory);
   const worker = new Worker(workerUrl(), {
     name: `engine-${name}`,
     workerData: start,
     transferList: [port1],
+    // Options of the program that has the engine, such as --input-type, do not concern its thread.
+    execArgv: [],
   });
-  const [opened] = (await once(worker, 'message')) as [Opened];
-  if (!opened.opened) {
+  worker.on('exit', () => openDirectories.delete(start.directory));
+  try {
+    const [opened] = (await once(worker, 'message')) as [Opened];
+    if (!opened.opened) throw new EngineError(opened.code, opened.message);
+  } catch (error) {
     port2.close();
     await worker.terminate();
-    throw new EngineError(opened.code, opened.message);
+    throw error instanceof EngineError ? error : deadThread(name, start.directory, error);
   }
   return new OwnedEngine(name, start.directory, worker, port2);
 }
