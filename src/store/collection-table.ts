@@ -202,6 +202,27 @@ export class CollectionTable {
     }
   }
 
+  /** Calls `visit` with the number and block of every page, in the order of numbers. Pages of other collections may be placed meanwhile. */
+  forEachPage(slot: number, visit: (number: number, ref: number) => void): void {
+    this.visitNode(this.root[slot], this.entries[slot], this.levels[slot], 0, visit);
+  }
+
+  private visitNode(
+    node: number,
+    entries: number,
+    levels: number,
+    first: number,
+    visit: (number: number, ref: number) => void,
+  ): void {
+    const span = NODE_ENTRIES ** (levels - 1);
+    for (let entry = 0; entry < entries; entry++) {
+      const child = this.read(node, entry);
+      if (child === 0) continue;
+      if (levels === 1) visit(first + entry, child);
+      else this.visitNode(child, NODE_ENTRIES, levels - 1, first + entry * span, visit);
+    }
+  }
+
   /** Bytes of the page table of a slot. */
   tableBytes(slot: number): number {
     return this.nodeBytes(this.root[slot], this.entries[slot], this.levels[slot]);

@@ -1,0 +1,85 @@
+/**
+ * What lists, sets, hashes, sorted sets and long strings have in common: a value that is packed in its
+ * record while it is small and lives in trees of pages when it is not.
+ *
+ * Descriptor of a collection in its record, words: root, height and count of its tree; next page
+ * number; first free page number; root, height and count of a second tree, if there is one.
+ */
+import type { ValueHandle, ValueRef } from './record.ts';
+import type { Pages } from './pages.ts';
+import { TreeCheck } from './tree-check.ts';
+import type { Tree } from './tree.ts';
+
+const ONE_TREE_BYTES = 5 * 4;
+const TWO_TREES_BYTES = 8 * 4;
+
+export abstract class Collection implements ValueHandle {
+  readonly value: ValueRef;
+  protected readonly pages: Pages;
+  private readonly first: Tree;
+  private readonly second: Tree | null;
+
+  /** The trees share the numbering of `pages`. */
+  constructor(value: ValueRef, first: Tree, second: Tree | null = null) {
+    this.value = value;
+    this.pages = first.pages;
+    this.first = first;
+    this.second = second;
+  }
+
+  opened(): void {
+    const { value } = this;
+    if (!value.isTree) return;
+    const { i32, descriptor: at } = value;
+    this.first.open(i32[at], i32[at + 1], i32[at + 2]);
+    this.pages.open(value.collection, i32[at + 3], i32[at + 4]);
+    this.second?.open(i32[at + 5], i32[at + 6], i32[at + 7]);
+  }
+
+  /** After a change of a tree: brings the descriptor up to date, or removes the key of an empty collection. */
+  protected save(): void {
+    const { value, first, second, pages } = this;
+    if (first.count === 0) {
+      value.removeKey();
+      return;
+    }
+    value.touch();
+    const { i32, descriptor: at } = value;
+    i32[at] = first.root;
+    i32[at + 1] = first.height;
+    i32[at + 2] = first.count;
+    i32[at + 3] = pages.next;
+    i32[at + 4] = pages.freeHead;
+    if (second !== null) {
+      i32[at + 5] = second.root;
+      i32[at + 6] = second.height;
+      i32[at + 7] = second.count;
+    }
+  }
+
+  /** Gives the value empty trees in place of its payload, which is lost. */
+  protected makeTrees(): void {
+    this.pages.reserve(2);
+    this.value.makeTree(this.second === null ? ONE_TREE_BYTES : TWO_TREES_BYTES);
+    this.pages.open(this.value.collection, 1, 0);
+    this.first.create();
+    this.second?.create();
+  }
+
+  /** Bytes of pages and page table; 0 while packed. */
+  get pageBytes(): number {
+    if (!this.value.isTree) return 0;
+    const { pages } = this;
+    return (pages.next - 1 - pages.countFree()) * pages.pageBytes + pages.table.tableBytes(pages.slot);
+  }
+
+  /** Null when the value is sound, else what is wrong, with the page's number: for `ardent check`. */
+  check(): string | null {
+    if (!this.value.isTree) return this.checkPacked();
+    const check = new TreeCheck(this.pages);
+    return this.checkTrees(check) ?? check.finish();
+  }
+
+  protected abstract checkPacked(): string | null;
+  protected abstract checkTrees(check: TreeCheck): string | null;
+}
