@@ -41,7 +41,7 @@ export interface SourceOptions {
   seed: number;
   /** Requests that may be without reply at the same time. */
   batch: number;
-  share: Share;
+  draws: KeyDraws;
   /** Values depend on the key alone, so that reads can be checked. */
   verifiable: boolean;
 }
@@ -93,8 +93,6 @@ class FixedRequests implements RequestSource {
 
   constructor(template: CommandTemplate, options: SourceOptions) {
     const { pool, batch, mix } = options;
-    const random = new Random(options.seed, 1);
-    const draw = drawing(options, random);
     this.batch = batch;
     this.operations = new Uint8Array(batch);
     this.keys = new Float64Array(batch);
@@ -130,7 +128,7 @@ class FixedRequests implements RequestSource {
     this.slots = ends.map(({ end, piece }) => {
       if (piece.kind !== 'index') return { end, chooser: null };
       largest = Math.max(largest, piece.distribution.name === 'insert' ? Infinity : piece.size);
-      return { end, chooser: draw.chooser(piece) };
+      return { end, chooser: options.draws.chooser(piece) };
     });
     // Leading zeros never change: only as many digits as the largest number has are written.
     this.digits = Number.isFinite(largest) ? String(largest).length : KEY_DIGITS;
@@ -170,27 +168,33 @@ function fixedLength(piece: Piece): number {
   }
 }
 
-/** Choosers for the placeholders of a source; those with the same distribution and size share one. */
-function drawing(
-  options: SourceOptions,
-  random: Random,
-): { chooser(piece: Piece & { kind: 'index' }): Chooser } {
-  const choosers = new Map<string, Chooser>();
-  const populations = new Map<number, KeyPopulation>();
-  return {
-    chooser(piece) {
-      const id = JSON.stringify([piece.distribution, piece.size]);
-      let chooser = choosers.get(id);
-      if (chooser === undefined) {
-        let population = populations.get(piece.size);
-        if (population === undefined) {
-          populations.set(piece.size, (population = new KeyPopulation(piece.size, options.share)));
-        }
-        choosers.set(id, (chooser = createChooser(piece.distribution, population, random)));
+/**
+ * The choosers behind placeholders, shared by the sources of one thread: so a sequence or the inserts of
+ * several connections neither repeat a key nor leave one out.
+ */
+export class KeyDraws {
+  private readonly choosers = new Map<string, Chooser>();
+  private readonly populations = new Map<number, KeyPopulation>();
+  private readonly random: Random;
+  private readonly share: Share;
+
+  constructor(seed: number, share: Share = { index: 0, of: 1 }) {
+    this.random = new Random(seed, share.index);
+    this.share = share;
+  }
+
+  chooser(piece: Piece & { kind: 'index' }): Chooser {
+    const id = JSON.stringify([piece.distribution, piece.size]);
+    let chooser = this.choosers.get(id);
+    if (chooser === undefined) {
+      let population = this.populations.get(piece.size);
+      if (population === undefined) {
+        this.populations.set(piece.size, (population = new KeyPopulation(piece.size, this.share)));
       }
-      return chooser;
-    },
-  };
+      this.choosers.set(id, (chooser = createChooser(piece.distribution, population, this.random)));
+    }
+    return chooser;
+  }
 }
 
 type Step = (sink: ByteSink) => void;
@@ -212,23 +216,22 @@ class VariableRequests implements RequestSource {
 
   constructor(operations: CommandTemplate[][], options: SourceOptions) {
     this.options = options;
-    this.random = new Random(options.seed, 1);
+    this.random = new Random(options.seed);
     this.operations = new Uint8Array(options.batch);
     this.keys = new Float64Array(options.batch);
-    const draw = drawing(options, this.random);
     this.programs = operations.map((commands, operation) =>
-      commands.map((command) => this.compile(command, options.mix[operation], draw)),
+      commands.map((command) => this.compile(command, options.mix[operation])),
     );
     const total = options.mix.reduce((sum, operation) => sum + operation.weight, 0);
     let bound = 0;
     this.bounds = options.mix.map((operation) => (bound += operation.weight / total));
   }
 
-  private compile(command: CommandTemplate, operation: OperationMix, draw: ReturnType<typeof drawing>): Step {
+  private compile(command: CommandTemplate, operation: OperationMix): Step {
     const argument = new ByteSink();
     const counts = operation.access === 'write';
     const argc = command.args.length + command.args.filter(([piece]) => piece.kind === 'range').length;
-    const writers = command.args.map((pieces) => pieces.map((piece) => this.writer(piece, draw)));
+    const writers = command.args.map((pieces) => pieces.map((piece) => this.writer(piece)));
     return (sink) => {
       if (!operation.inline) sink.ascii(`*${argc}\r\n`);
       writers.forEach((pieces, index) => {
@@ -259,8 +262,8 @@ class VariableRequests implements RequestSource {
     return [start, start + piece.width - 1];
   }
 
-  private writer(piece: Piece, draw: ReturnType<typeof drawing>): Step {
-    const { pool, verifiable } = this.options;
+  private writer(piece: Piece): Step {
+    const { pool, draws, verifiable } = this.options;
     const digits = (sink: ByteSink): void => {
       sink.ensure(KEY_DIGITS);
       sink.pos += KEY_DIGITS;
@@ -270,7 +273,7 @@ class VariableRequests implements RequestSource {
       case 'text':
         return (sink) => sink.copy(piece.bytes, 0, piece.bytes.length);
       case 'index': {
-        const chooser = draw.chooser(piece);
+        const chooser = draws.chooser(piece);
         return (sink) => {
           this.lastKey = chooser.next();
           digits(sink);
