@@ -20,6 +20,7 @@ import {
   writeSync,
   writevSync,
 } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
 
 /** An open file. All offsets and sizes are bytes; nothing is appended implicitly. */
@@ -56,6 +57,8 @@ export interface Disk {
   rename(from: string, to: string): void;
   /** Removes a file; it is no error when there is none. */
   remove(path: string): void;
+  /** The same off the caller's thread: freeing the space of a large file takes milliseconds. */
+  removeLater(path: string): Promise<void>;
   /** Makes creations, renames and removals in the directory survive a power loss. */
   syncDirectory(directory: string): Promise<void>;
   close(): Promise<void>;
@@ -101,6 +104,10 @@ export class NodeDisk implements Disk {
 
   remove(path: string): void {
     rmSync(path, { force: true });
+  }
+
+  removeLater(path: string): Promise<void> {
+    return rm(path, { force: true });
   }
 
   async syncDirectory(directory: string): Promise<void> {

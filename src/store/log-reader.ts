@@ -251,7 +251,7 @@ export class LogReader {
     reader.searchAfter(evidence);
     for (const { path, first } of this.files.slice(this.index + 1)) {
       const later = new SegmentReader(disk, path, first);
-      if (typeof later.header !== 'string' && 'synced' in later.header) {
+      if (isHeader(later.header)) {
         evidence.synced = Math.max(evidence.synced, later.header.synced);
       }
       later.searchAfter(evidence);
@@ -278,14 +278,28 @@ export class LogReader {
   private refusable(reader: SegmentReader): boolean {
     const { header } = reader;
     if (typeof header === 'string') return true;
-    return !('version' in header) && header.directoryId === this.options.directoryId;
+    return isHeader(header) && header.directoryId === this.options.directoryId;
   }
 
-  /** When the segment was made. The header of the oldest segment is always synced before it is needed, so a bad one is no power loss. */
+  /**
+   * Which start of the machine the segment was made in; by an older segment, if its own header does not
+   * tell. The oldest segment's header is always synced before those before it are deleted, so that a bad
+   * one is no power loss.
+   */
   private bootIdOf(reader: SegmentReader): string {
-    if (typeof reader.header !== 'string' && 'bootId' in reader.header) return reader.header.bootId;
-    return this.header === null ? this.options.disk.bootId : this.header.bootId;
+    const { disk, directory } = this.options;
+    if (isHeader(reader.header)) return reader.header.bootId;
+    if (this.header !== null) return this.header.bootId;
+    const older = this.superfluous.at(-1);
+    if (older === undefined) return disk.bootId;
+    const before = new SegmentReader(disk, `${directory}/${segmentName(older)}`, older);
+    before.close();
+    return isHeader(before.header) ? before.header.bootId : disk.bootId;
   }
+}
+
+function isHeader(header: ReturnType<typeof decodeSegmentHeader>): header is SegmentHeader {
+  return typeof header !== 'string' && 'bootId' in header;
 }
 
 /** One segment's frames, through a buffer that grows to the largest of them. */
@@ -319,11 +333,8 @@ class SegmentReader {
     const headerBytes = Buffer.alloc(Math.min(SEGMENT_HEADER_BYTES, this.size));
     this.file.read(headerBytes, 0);
     this.header = decodeSegmentHeader(headerBytes);
-    if (typeof this.header === 'string' || 'version' in this.header) {
-      this.incomplete = this.header === 'short';
-    } else {
-      this.offset = SEGMENT_HEADER_BYTES;
-    }
+    this.incomplete = this.header === 'short';
+    if (isHeader(this.header)) this.offset = SEGMENT_HEADER_BYTES;
   }
 
   close(): void {

@@ -5,7 +5,7 @@
  * Invariants
  * - `append` returns only when the whole frame has been given to the operating system; when it throws,
  *   the log is as if it had not been called, and the caller still has the bytes.
- * - `synced` grows only after every byte before it, and the directory entry of the segment that holds
+ * - `syncedPosition` grows only after every byte before it, and the directory entry of the segment that holds
  *   it, are on disk.
  * - Segments follow each other without a gap: each begins at the position where the one before ends.
  */
@@ -48,8 +48,6 @@ export interface LogOptions {
   policy: SyncPolicy;
   /** A segment that has grown to this size is followed by another; default 64 MB. */
   segmentBytes?: number;
-  /** Called after each sync that moved `synced`. */
-  onSynced?: (synced: number) => void;
   /** Called when a sync fails, which no caller of `append` would see. */
   onSyncFailed?: (error: LogWriteError) => void;
 }
@@ -86,8 +84,10 @@ export interface LogStats {
 
 export class CommandLog {
   policy: SyncPolicy;
-  /** What stands in the way of writing; null when all is well. */
-  failure: LogWriteError | null = null;
+  /** What stands in the way of writing or syncing; null while all is well. */
+  error: LogWriteError | null = null;
+  /** Called after each sync that moved `syncedPosition`. */
+  onSynced: () => void = () => {};
   readonly stats: LogStats = {
     appends: 0,
     appendedBytes: 0,
@@ -151,8 +151,18 @@ export class CommandLog {
   }
 
   /** Everything before this position is on disk. */
-  get synced(): number {
+  get syncedPosition(): number {
     return this.syncedEnd;
+  }
+
+  /** `error` in words. */
+  get failure(): string | null {
+    return this.error === null ? null : this.error.message;
+  }
+
+  /** A sync failed, and only `retry` can mend that. */
+  get needsRetry(): boolean {
+    return this.rewriteDue;
   }
 
   get replicationId(): string {
@@ -175,13 +185,13 @@ export class CommandLog {
 
   /**
    * Appends one frame and returns the position of its end. Throws LogWriteError, with nothing written,
-   * when the disk does not take it, or while `failure` is that of a sync.
+   * when the disk does not take it, or while a sync has failed.
    */
   append(payload: Uint8Array): number {
     if (payload.length > FRAME_PAYLOAD_BYTES_MAX) {
       throw new RangeError(`a log frame holds at most ${FRAME_PAYLOAD_BYTES_MAX} bytes`);
     }
-    if (this.rewriteDue && this.failure !== null) throw this.failure;
+    if (this.rewriteDue && this.error !== null) throw this.error;
     faultPoint('log-append');
     let segment = this.current;
     try {
@@ -191,10 +201,10 @@ export class CommandLog {
       this.writeFrame(segment, payload);
     } catch (error) {
       const failure = new LogWriteError(segment.path, segment.bytes, error);
-      this.failure = failure;
+      this.error = failure;
       throw failure;
     }
-    this.failure = null;
+    this.error = null;
     segment.bytes += FRAME_HEADER_BYTES + payload.length;
     this.end += payload.length;
     this.stats.appends++;
@@ -244,11 +254,11 @@ export class CommandLog {
    * cannot be read back whole, this rejects, and the process must end: what it acknowledged is lost.
    */
   async retry(): Promise<boolean> {
-    if (this.failure === null) return true;
+    if (this.error === null) return true;
     try {
       if (this.truncationDue) this.truncate();
     } catch {
-      return false; // still the failure that is kept
+      return false; // still the error that is kept
     }
     if (!this.rewriteDue) return true;
     await this.syncing;
@@ -262,10 +272,10 @@ export class CommandLog {
     }
     this.rewriteDue = false;
     await this.sync().catch(() => {
-      // `failure` and `rewriteDue` say so again
+      // `error` and `rewriteDue` say so again
     });
     if (this.rewriteDue) return false;
-    this.failure = null;
+    this.error = null;
     return true;
   }
 
@@ -317,11 +327,11 @@ export class CommandLog {
     const wanted = this.end;
     while (this.syncing !== null) {
       await this.syncing;
-      if (this.failure !== null && this.rewriteDue) throw this.failure;
+      if (this.error !== null && this.rewriteDue) throw this.error;
     }
     if (this.syncedEnd >= wanted && !this.directoryUnsynced) return;
     await this.beginSync();
-    if (this.failure !== null && this.rewriteDue) throw this.failure;
+    if (this.error !== null && this.rewriteDue) throw this.error;
   }
 
   /** One sync; afterwards, under `always`, the next one when more was appended meanwhile. Never rejects. */
@@ -330,7 +340,7 @@ export class CommandLog {
       this.syncing = null;
       if (synced > this.syncedEnd) {
         this.syncedEnd = synced;
-        this.options.onSynced?.(synced);
+        this.onSynced();
       }
       if (synced >= 0 && this.policy === 'always' && this.end > this.syncedEnd && !this.closed) {
         this.startSync();
@@ -366,8 +376,8 @@ export class CommandLog {
       this.directoryUnsynced ||= directory;
       this.rewriteDue = true;
       this.stats.syncFailures++;
-      this.failure = new LogWriteError(path, this.syncedEnd, error);
-      this.options.onSyncFailed?.(this.failure);
+      this.error = new LogWriteError(path, this.syncedEnd, error);
+      this.options.onSyncFailed?.(this.error);
       return -1;
     }
     this.retired.splice(0, retired.length);
@@ -393,8 +403,8 @@ export class CommandLog {
     while (this.firsts.length > 1 && this.firsts[1] <= position) {
       faultPoint('log-delete');
       const first = this.firsts[0];
-      this.disk.remove(`${this.options.directory}/${segmentName(first)}`);
       this.firsts.shift();
+      await this.disk.removeLater(`${this.options.directory}/${segmentName(first)}`);
       deleted++;
     }
     if (deleted > 0) await this.disk.syncDirectory(this.options.directory);

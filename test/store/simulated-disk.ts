@@ -78,10 +78,8 @@ export class SimulatedDisk implements Disk {
 
   list(directory: string): string[] {
     const prefix = `${directory}/`;
-    return [...this.entries.keys()]
-      .filter((path) => path.startsWith(prefix) && !path.slice(prefix.length).includes('/'))
-      .map((path) => path.slice(prefix.length))
-      .sort();
+    const below = [...this.entries.keys()].filter((path) => path.startsWith(prefix));
+    return [...new Set(below.map((path) => path.slice(prefix.length).split('/')[0]))].sort();
   }
 
   makeDirectory(): void {
@@ -98,6 +96,11 @@ export class SimulatedDisk implements Disk {
   remove(path: string): void {
     this.check('remove', path);
     if (this.entries.has(path)) this.change({ path, inode: null });
+  }
+
+  async removeLater(path: string): Promise<void> {
+    await turn();
+    this.remove(path);
   }
 
   async syncDirectory(directory: string): Promise<void> {

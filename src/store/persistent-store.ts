@@ -1,0 +1,197 @@
+/**
+ * The store with all that makes it durable: data directory, engine, command log, checkpoints.
+ *
+ * The server changes the tier through `store`, appends each turn's effects to `log` before that turn's
+ * replies leave, and calls `flush` back when a checkpoint needs everything to be in the log.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Slice } from '../bytes/slice.ts';
+import type { Engine } from '../engines/engine.ts';
+import { CHECKPOINT_DEFAULTS, Checkpointer, type CheckpointOptions } from './checkpoint.ts';
+import type { DataDirectory } from './data-directory.ts';
+import type { Disk } from './disk.ts';
+import { faultPoint } from './fault-point.ts';
+import { CommandLog, LogLostError, type SyncPolicy } from './log.ts';
+import { recover, type Recovered, type RecoveryProgress } from './recovery.ts';
+import type { RowSource } from './row-source.ts';
+
+/** Of the ten seconds in which a server ends: what the last checkpoint may take. */
+const CLOSE_BUDGET_MS = 7000;
+const ENGINE_CLOSE_MS = 1000;
+const RETRY_MS = 1000;
+
+export interface DurabilityOptions {
+  appendfsync: SyncPolicy;
+  checkpoint?: Partial<CheckpointOptions>;
+  /** Bytes of a log segment. */
+  segmentBytes?: number;
+  /** Applies one payload of the log to the tier. */
+  replay: (payload: Slice) => void;
+  onProgress?: (progress: RecoveryProgress) => void;
+  /** Something went wrong that the store gets over by itself. */
+  onWarning?: (message: string) => void;
+  /**
+   * The store cannot go on: the engine's thread is dead, or acknowledged effects could not be brought
+   * to the disk. Writes must stop, and the process must end.
+   */
+  onFatal?: (error: Error) => void;
+  /** Called with the length of each piece of background work on this thread. */
+  onSlice?: (kind: 'checkpoint-cut' | 'checkpoint-copy', ms: number) => void;
+}
+
+/** What durability is made of; `openPersistentStore` makes it from a directory's path. */
+export interface Parts<S extends RowSource> {
+  directory: DataDirectory;
+  disk: Disk;
+  /** For the log: its syncs must not wait for anything else. */
+  logDisk: Disk;
+  engine: Engine;
+  store: S;
+}
+
+export class PersistentStore<S extends RowSource = RowSource> {
+  readonly store: S;
+  readonly engine: Engine;
+  readonly log: CommandLog;
+  readonly checkpointer: Checkpointer;
+  readonly directory: DataDirectory;
+  readonly recovered: Recovered;
+  /**
+   * Set by the owner of the turn: brings all effects so far into the log; false when that failed.
+   */
+  flush: () => boolean = () => true;
+
+  private readonly parts: Parts<S>;
+  private readonly options: DurabilityOptions;
+  private readonly retryTimer: NodeJS.Timeout;
+  private retrying = false;
+  private fatal: Error | null = null;
+  private closing: Promise<boolean> | null = null;
+
+  /**
+   * Recovers the state and begins a new log segment. The parts belong to the result, which closes them;
+   * when this rejects they are still the caller's.
+   */
+  static async open<S extends RowSource>(
+    parts: Parts<S>,
+    options: DurabilityOptions,
+  ): Promise<PersistentStore<S>> {
+    const { directory, disk, logDisk, engine, store } = parts;
+    const clean = directory.readCleanEnd();
+    const recovered = await recover({
+      directory,
+      disk,
+      engine,
+      source: store,
+      replay: options.replay,
+      onProgress: options.onProgress,
+      onWarning: options.onWarning,
+      batchBytes: options.checkpoint?.batchBytes,
+    });
+    // Only a clean end proves that no other history can have gone on from what is here.
+    const continues = clean !== null && clean.position === recovered.position;
+    await directory.removeCleanEnd();
+    const log = await CommandLog.open({
+      disk: logDisk,
+      directory: directory.logDirectory,
+      directoryId: directory.identity.id,
+      replicationId: continues ? clean.replicationId : randomBytes(20).toString('hex'),
+      replicationOffset: continues ? clean.replicationOffset : recovered.replicationOffset,
+      position: recovered.position,
+      older: recovered.segments,
+      policy: options.appendfsync,
+      segmentBytes: options.segmentBytes,
+      onSyncFailed: (error) => options.onWarning?.(error.message),
+    });
+    return new PersistentStore(parts, options, recovered, log);
+  }
+
+  private constructor(parts: Parts<S>, options: DurabilityOptions, recovered: Recovered, log: CommandLog) {
+    this.parts = parts;
+    this.options = options;
+    this.store = parts.store;
+    this.engine = parts.engine;
+    this.directory = parts.directory;
+    this.recovered = recovered;
+    this.log = log;
+    this.checkpointer = new Checkpointer({
+      source: parts.store,
+      engine: parts.engine,
+      log,
+      disk: parts.disk,
+      redoDirectory: parts.directory.redoDirectory,
+      directoryId: parts.directory.identity.id,
+      limits: { ...CHECKPOINT_DEFAULTS, ...options.checkpoint },
+      checkpoints: recovered.meta?.checkpoints ?? 0,
+      position: recovered.meta?.position ?? 0,
+      flush: () => this.flush(),
+      onError: (error, step) => this.checkpointFailed(error, step),
+      onSlice: options.onSlice,
+    });
+    this.checkpointer.start();
+    this.retryTimer = setInterval(() => this.retryLog(), RETRY_MS);
+    this.retryTimer.unref();
+  }
+
+  private checkpointFailed(error: Error, step: string): void {
+    if ((error as { code?: string }).code === 'ENGINE_DEAD') this.die(error);
+    else this.options.onWarning?.(`checkpoint: ${step}: ${error.message}; it will be tried again`);
+  }
+
+  private die(error: Error): void {
+    if (this.fatal !== null) return;
+    this.fatal = error;
+    this.options.onFatal?.(error);
+  }
+
+  /** A failed sync is mended here; a failed append by the next one. */
+  private retryLog(): void {
+    if (!this.log.needsRetry || this.retrying) return;
+    this.retrying = true;
+    this.log
+      .retry()
+      .catch((error: unknown) => {
+        if (error instanceof LogLostError) this.die(error);
+        else this.options.onWarning?.(String(error));
+      })
+      .finally(() => {
+        this.retrying = false;
+      });
+  }
+
+  /**
+   * Ends within about `budgetMs` and a second: takes a last checkpoint if there is time, syncs the log
+   * in any case. Resolves to whether all is on disk; if not, or if this rejects, the next start counts
+   * as one after an unclean end.
+   */
+  close(budgetMs = CLOSE_BUDGET_MS): Promise<boolean> {
+    this.closing ??= this.closeAll(budgetMs);
+    return this.closing;
+  }
+
+  private async closeAll(budgetMs: number): Promise<boolean> {
+    const { directory, disk, logDisk, engine } = this.parts;
+    faultPoint('close');
+    clearInterval(this.retryTimer);
+    try {
+      const logged = this.flush();
+      const complete = this.fatal === null && (await this.checkpointer.close(budgetMs));
+      await this.log.close();
+      if (logged && this.fatal === null) {
+        const { position, replicationId, replicationOffset } = this.log;
+        await directory.writeCleanEnd({ position, replicationId, replicationOffset });
+      }
+      // An engine still busy with a checkpoint is left behind: the redo file stays for the next start.
+      await (complete ? engine.close() : Promise.race([engine.close(), delay(ENGINE_CLOSE_MS)]));
+      return logged && this.fatal === null;
+    } finally {
+      await logDisk.close();
+      await disk.close();
+      directory.close();
+    }
+  }
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms).unref());
+}

@@ -1,0 +1,257 @@
+/**
+ * Recovery: from what a data directory holds to the state that was acknowledged.
+ *
+ * 1. A complete redo file is verified and given to the engine; an incomplete one is removed.
+ * 2. The engine's rows are loaded into the tier.
+ * 3. The log is replayed from the meta row's position on; a torn tail is cut off.
+ * 4. What the log holds is synced, so that nothing that has been replayed can be lost any more.
+ *
+ * Everything runs in slices, so that the event loop goes on and a server can answer -LOADING.
+ */
+import { viewOf, type Slice } from '../bytes/slice.ts';
+import { DELETE_LENGTH, type Engine } from '../engines/engine.ts';
+import type { DataDirectory } from './data-directory.ts';
+import type { Disk } from './disk.ts';
+import { LogDamagedError, LogReader } from './log-reader.ts';
+import { cutLog } from './log-repair.ts';
+import { segmentName } from './log-format.ts';
+import { readMeta, type Meta } from './meta-row.ts';
+import { positionOfRedoName } from './redo-format.ts';
+import { verifyRedo, type RedoFile } from './redo.ts';
+import { META_KEY } from './row-format.ts';
+import { RowError, type RowSource } from './row-source.ts';
+
+/** CPU time between two turns of the event loop. */
+const SLICE_MS = 5;
+/** Rows between two looks at the clock. */
+const ROWS_PER_LOOK = 128;
+const SCAN_CHUNK_BYTES = 1024 * 1024;
+/** Keys have at least one byte. */
+const FIRST_KEY = Uint8Array.of(0);
+
+export interface RecoveryProgress {
+  step: 'redo' | 'load' | 'replay';
+  done: number;
+  /** In the unit of `done`: bytes of the redo file, rows (0: unknown), bytes of the log. */
+  total: number;
+}
+
+export interface RecoveryOptions {
+  directory: DataDirectory;
+  disk: Disk;
+  engine: Engine;
+  source: RowSource;
+  /** Applies one log payload; the slice is valid until it returns. */
+  replay: (payload: Slice) => void;
+  onProgress?: (progress: RecoveryProgress) => void;
+  onWarning?: (message: string) => void;
+  batchBytes?: number;
+}
+
+export interface Recovered {
+  /** Where the log goes on. */
+  position: number;
+  replicationOffset: number;
+  /** First positions of the log segments on disk, oldest first. */
+  segments: number[];
+  /** What the engine's rows stand for; null when there was no checkpoint yet. */
+  meta: Meta | null;
+  rows: number;
+  replayedBytes: number;
+  replayedFrames: number;
+  redoRows: number;
+  loadMs: number;
+  replayMs: number;
+}
+
+/** A row of the engine is not what was written; its key and the next step are in the message. */
+export class RowDamagedError extends Error {
+  readonly code = 'ROW_DAMAGED';
+}
+
+/** The log's effects could not be applied to the state. */
+export class ReplayError extends Error {
+  readonly code = 'REPLAY_FAILED';
+}
+
+/** Throws what it finds damaged, without having changed anything but finished an unfinished checkpoint. */
+export async function recover(options: RecoveryOptions): Promise<Recovered> {
+  const slicer = new Slicer();
+  let meta = await readMeta(options.engine);
+  const redo = await finishRedo(options, meta, slicer);
+  if (redo !== null) meta = await readMeta(options.engine);
+  const loadStarted = performance.now();
+  if (meta !== null) options.source.restoreMeta(meta.tier);
+  const rows = await loadRows(options, slicer);
+  options.source.recovered();
+  const loaded = performance.now();
+  const replayed = await replayLog(options, meta, slicer);
+  return {
+    ...replayed,
+    meta,
+    rows,
+    redoRows: redo?.rows ?? 0,
+    loadMs: loaded - loadStarted,
+    replayMs: performance.now() - loaded,
+  };
+}
+
+/** Lets the event loop turn when a slice's time is used up. */
+class Slicer {
+  private until = performance.now() + SLICE_MS;
+
+  /** True when the caller should await `turn`. */
+  get used(): boolean {
+    return performance.now() >= this.until;
+  }
+
+  async turn(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.until = performance.now() + SLICE_MS;
+  }
+}
+
+/**
+ * Gives a committed redo file to the engine. Also one whose meta row the engine has already: it may not
+ * have been synced, and applying it again is harmless.
+ */
+async function finishRedo(
+  options: RecoveryOptions,
+  meta: Meta | null,
+  slicer: Slicer,
+): Promise<RedoFile | null> {
+  const { directory, disk, engine, onProgress } = options;
+  const { redoDirectory } = directory;
+  let finished: RedoFile | null = null;
+  for (const name of disk.list(redoDirectory)) {
+    const path = `${redoDirectory}/${name}`;
+    const position = positionOfRedoName(name);
+    if (position < 0 || (meta !== null && position < meta.position)) {
+      disk.remove(path);
+      continue;
+    }
+    const steps = verifyRedo(disk, path, directory.identity.id);
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) {
+        finished = step.value;
+        break;
+      }
+      if (slicer.used) {
+        onProgress?.({ step: 'redo', done: step.value, total: 0 });
+        await slicer.turn();
+      }
+    }
+    await engine.applyRows(path, finished.rowsOffset, finished.rowBytes, {
+      batchBytes: options.batchBytes,
+      sync: true,
+    });
+    disk.remove(path);
+  }
+  await disk.syncDirectory(redoDirectory);
+  return finished;
+}
+
+async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<number> {
+  const { engine, source, onProgress } = options;
+  let rows = 0;
+  for await (const chunk of engine.scan({ start: FIRST_KEY, chunkBytes: SCAN_CHUNK_BYTES })) {
+    const bytes = Buffer.from(chunk.bytes, 0, chunk.length);
+    const view = viewOf(chunk.bytes);
+    let at = 0;
+    while (at < chunk.length) {
+      const keyLength = view.getUint32(at, true);
+      const valueLength = view.getUint32(at + 4, true);
+      const keyStart = at + 8;
+      const valueStart = keyStart + keyLength;
+      at = valueStart + (valueLength === DELETE_LENGTH ? 0 : valueLength);
+      if (keyLength === META_KEY.length && bytes[keyStart] === META_KEY[0]) continue;
+      try {
+        source.installRow(bytes, keyStart, valueStart, bytes, valueStart, at);
+      } catch (error) {
+        if (!(error instanceof RowError)) throw error;
+        const key = bytes.hexSlice(keyStart, valueStart);
+        throw new RowDamagedError(
+          `${options.directory.engineDirectory}: row ${key} is damaged: ${error.message}. ` +
+            `\`ardent check ${options.directory.path}\` lists all damaged rows; restore the directory from a backup`,
+          { cause: error },
+        );
+      }
+      rows++;
+      if (rows % ROWS_PER_LOOK === 0 && slicer.used) {
+        onProgress?.({ step: 'load', done: rows, total: 0 });
+        await slicer.turn();
+      }
+    }
+  }
+  onProgress?.({ step: 'load', done: rows, total: rows });
+  return rows;
+}
+
+async function replayLog(
+  options: RecoveryOptions,
+  meta: Meta | null,
+  slicer: Slicer,
+): Promise<
+  Pick<Recovered, 'position' | 'replicationOffset' | 'segments' | 'replayedBytes' | 'replayedFrames'>
+> {
+  const { directory, disk, replay, onProgress, onWarning } = options;
+  const from = meta?.position ?? 0;
+  const { logDirectory } = directory;
+  const reader = new LogReader({ disk, directory: logDirectory, directoryId: directory.identity.id, from });
+  let frames = 0;
+  try {
+    for (let frame = reader.next(); frame !== null; frame = reader.next()) {
+      const { path, offset, position } = frame;
+      try {
+        replay(frame.payload);
+      } catch (error) {
+        throw new ReplayError(
+          `${path}: the frame at offset ${offset} (log position ${position}) cannot be replayed: ` +
+            `${error instanceof Error ? error.message : String(error)}`,
+          { cause: error },
+        );
+      }
+      frames++;
+      if (slicer.used) {
+        onProgress?.({ step: 'replay', done: reader.bytesRead, total: reader.bytesTotal });
+        await slicer.turn();
+      }
+    }
+  } finally {
+    reader.close();
+  }
+  const { fault, position } = reader;
+  if (fault?.kind === 'damage') throw new LogDamagedError(fault, directory.path);
+  if (fault !== null) {
+    onWarning?.(
+      `${fault.path}: torn tail at offset ${fault.offset} (log position ${fault.position}): ${fault.reason}; ` +
+        `${fault.bytesAfter} bytes that were never synced are cut off`,
+    );
+    await cutLog(disk, logDirectory, fault);
+  }
+  const names = new Set(disk.list(logDirectory));
+  const there = (first: number): boolean => names.has(segmentName(first));
+  const needed = reader.segments.filter(there);
+  await syncSegments(disk, logDirectory, needed);
+  onProgress?.({ step: 'replay', done: reader.bytesTotal, total: reader.bytesTotal });
+  return {
+    position,
+    replicationOffset: frames > 0 ? reader.replicationOffset : (meta?.replicationOffset ?? position),
+    segments: [...reader.superfluous.filter(there), ...needed],
+    replayedBytes: position - from,
+    replayedFrames: frames,
+  };
+}
+
+async function syncSegments(disk: Disk, directory: string, segments: readonly number[]): Promise<void> {
+  for (const first of segments) {
+    const file = disk.open(`${directory}/${segmentName(first)}`, 'write');
+    try {
+      await file.sync();
+    } finally {
+      file.close();
+    }
+  }
+  if (segments.length > 0) await disk.syncDirectory(directory);
+}
