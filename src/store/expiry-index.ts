@@ -6,7 +6,14 @@
  * An entry stands for all keys of one hash that have one deadline; with a 32-bit hash hardly ever two.
  */
 import { Slice } from '../bytes/slice.ts';
-import { FLAG_TREE, recordHead, RECORD_HEADER_BYTES, TREE_PREFIX_BYTES, TYPE_SYSTEM } from './record.ts';
+import {
+  FLAG_PERSISTED,
+  FLAG_TREE,
+  recordHead,
+  RECORD_HEADER_BYTES,
+  TREE_PREFIX_BYTES,
+  TYPE_SYSTEM,
+} from './record.ts';
 import type { Ground } from './record.ts';
 import type { Pages } from './pages.ts';
 import { NO_VALUE, type KeyedTree } from './tree-keyed.ts';
@@ -88,23 +95,41 @@ export class ExpiryIndex {
   }
 
   private create(): void {
+    const record = this.newRecord();
     const { arena, collections } = this.ground;
+    const i32 = arena.i32[record >>> arena.chunkShift];
+    const slot = collections.open(record);
+    const id = collections.id[slot];
+    const at = this.at() - TREE_PREFIX_BYTES / 4;
+    i32[at] = slot;
+    i32[at + 1] = id | 0;
+    i32[at + 2] = Math.floor(id / WORD);
+    this.shared.pages.open(slot, 1, 0);
+    this.shared.tree.create();
+    this.save();
+  }
+
+  private newRecord(): number {
+    const { arena } = this.ground;
     const record = arena.alloc(RECORD_HEADER_BYTES + PAYLOAD_BYTES);
     const i32 = arena.i32[record >>> arena.chunkShift];
     const word = (record & arena.unitMask) << 2;
     i32.fill(0, word, word + (RECORD_HEADER_BYTES + PAYLOAD_BYTES) / 4);
     i32[word] = recordHead(TYPE_SYSTEM, FLAG_TREE, 0);
     i32[word + 1] = (this.keyspace << 16) | PAYLOAD_BYTES;
-    const slot = collections.open(record);
-    const id = collections.id[slot];
-    const at = word + RECORD_HEADER_BYTES / 4;
-    i32[at] = slot;
-    i32[at + 1] = id | 0;
-    i32[at + 2] = Math.floor(id / WORD);
     this.record = record;
-    this.shared.pages.open(slot, 1, 0);
-    this.shared.tree.create();
-    this.save();
+    return record;
+  }
+
+  /** Takes the root from its row, clean; returns its record, 0 when the row is no root. */
+  install(payload: Slice): number {
+    if (payload.length !== PAYLOAD_BYTES) return 0;
+    const { arena } = this.ground;
+    const record = this.newRecord();
+    const at = ((record & arena.unitMask) << 4) + RECORD_HEADER_BYTES;
+    payload.u8.copy(arena.u8[record >>> arena.chunkShift], at, payload.start, payload.end);
+    arena.i32[record >>> arena.chunkShift][(record & arena.unitMask) << 2] |= FLAG_PERSISTED;
+    return record;
   }
 
   private words(): Int32Array {

@@ -14,10 +14,16 @@ const TAIL_MASK = Int32Array.of(0, 0xff, 0xffff, 0xffffff);
 
 export class Hasher {
   /** The key's halves, as signed 32-bit integers; part of the meta row. */
-  readonly key0: number;
-  readonly key1: number;
+  key0: number;
+  key1: number;
 
   constructor(key0: number, key1: number) {
+    this.key0 = key0 | 0;
+    this.key1 = key1 | 0;
+  }
+
+  /** Changes the key; nothing may have been ordered by the old one. */
+  rekey(key0: number, key1: number): void {
     this.key0 = key0 | 0;
     this.key1 = key1 | 0;
   }

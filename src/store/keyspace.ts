@@ -58,6 +58,8 @@ export class Keyspace implements RecordOwner {
   readonly number: number;
   /** Names this keyspace in rows; 32 bits. */
   readonly id: number;
+  /** Cuts that had been begun when this keyspace came into being: with none since, no row of it exists. */
+  readonly bornAt: number;
   /** Keys that have a value. The table also holds records that wait for their delete row. */
   size = 0;
   /** Keys with a deadline. */
@@ -65,7 +67,8 @@ export class Keyspace implements RecordOwner {
   /** The first cut that must not contain anything of this keyspace; 0 while it is in use. */
   droppedAt = 0;
 
-  constructor(ground: KeyspaceGround, number: number, id: number) {
+  constructor(ground: KeyspaceGround, number: number, id: number, bornAt: number) {
+    this.bornAt = bornAt;
     this.ground = ground;
     this.arena = ground.arena;
     this.number = number;
@@ -127,23 +130,28 @@ export class Keyspace implements RecordOwner {
   }
 
   createRecord(key: Slice, hash: number, type: number, payloadLength: number): number {
-    const { arena } = this;
-    const keyLength = key.end - key.start;
-    if (keyLength > MAX_KEY_BYTES) throw new KeyTooLongError(`a key has at most ${MAX_KEY_BYTES} bytes`);
-    arena.reserve(keyLength + payloadLength);
     const waiting = this.table.find(hash, key.view, key.start, key.end);
-    if (waiting !== 0) return this.revive(waiting, hash, type, payloadLength);
-    const ref = this.newRecord(key, type, 0, payloadLength);
+    if (waiting === 0) return this.insertRecord(key, hash, type, payloadLength);
+    this.arena.reserve(payloadLength);
+    return this.revive(waiting, hash, type, payloadLength);
+  }
+
+  /** The same for a key that the table does not lead to. */
+  insertRecord(key: Slice, hash: number, type: number, payloadLength: number): number {
+    this.arena.reserve(key.end - key.start + payloadLength);
+    const ref = this.newRecord(key, type, payloadLength);
     this.table.insert(hash, ref);
     this.size++;
     return ref;
   }
 
   /** A block for a record with its header and key written, dirty, in no table. */
-  private newRecord(key: Slice, type: number, flags: number, payloadLength: number): number {
+  private newRecord(key: Slice, type: number, payloadLength: number): number {
     checkPayload(payloadLength);
     const { arena } = this;
-    const head = recordHead(type, flags, key.end - key.start);
+    const keyLength = key.end - key.start;
+    if (keyLength > MAX_KEY_BYTES) throw new KeyTooLongError(`a key has at most ${MAX_KEY_BYTES} bytes`);
+    const head = recordHead(type, 0, keyLength);
     const ref = arena.alloc(payloadOffset(head) + payloadLength);
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const word = (ref & arena.unitMask) << 2;
@@ -260,9 +268,49 @@ export class Keyspace implements RecordOwner {
   /** Slot of the collection whose root a record is. */
   collection(ref: number): number {
     const { arena } = this;
-    return arena.i32[ref >>> arena.chunkShift][
-      ((ref & arena.unitMask) << 2) + (payloadOffset(this.head(ref)) >>> 2)
-    ];
+    return arena.i32[ref >>> arena.chunkShift][this.payloadWord(ref)];
+  }
+
+  /** Index of a record's payload in the words of its chunk. */
+  payloadWord(ref: number): number {
+    return ((ref & this.arena.unitMask) << 2) + (payloadOffset(this.head(ref)) >>> 2);
+  }
+
+  /** Puts in a value that the engine holds, clean, in place of what the key has. The expiry index is not changed. */
+  install(
+    key: Slice,
+    hash: number,
+    type: number,
+    payload: Slice,
+    encoding: number,
+    deadline: number,
+  ): number {
+    checkPayload(payload.length);
+    const { arena, table } = this;
+    const earlier = table.find(hash, key.view, key.start, key.end);
+    if (earlier !== 0) {
+      if (this.deadline(earlier) !== 0) this.expiring--;
+      this.size--;
+      this.forget(earlier, hash);
+    }
+    const flags = FLAG_PERSISTED | (deadline === 0 ? 0 : FLAG_DEADLINE);
+    const head = recordHead(type, flags, key.length);
+    const ref = arena.alloc(payloadOffset(head) + payload.length);
+    const chunk = ref >>> arena.chunkShift;
+    const i32 = arena.i32[chunk];
+    const word = (ref & arena.unitMask) << 2;
+    i32[word] = head;
+    i32[word + 1] = (this.number << 16) | payload.length;
+    i32[word + 2] = (encoding << 24) | (this.ground.clockSeconds & 0xffffff);
+    if (deadline !== 0) {
+      arena.view[chunk].setFloat64((word << 2) + RECORD_HEADER_BYTES, deadline, true);
+      this.expiring++;
+    }
+    copyIn(arena, chunk, (word << 2) + keyOffset(head), key);
+    copyIn(arena, chunk, (word << 2) + payloadOffset(head), payload);
+    table.insert(hash, ref);
+    this.size++;
+    return ref;
   }
 
   /** Sets or, with 0, clears the deadline; returns the record's place, which may be new. */

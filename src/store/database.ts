@@ -1,0 +1,285 @@
+/**
+ * A logical database: the store's contract over a keyspace, with time. A key whose deadline has passed
+ * is removed, and the server told, before anything here sees it.
+ */
+import { Slice } from '../bytes/slice.ts';
+import { Type, WrongTypeError, type Database } from './api.ts';
+import type { Arena } from './arena.ts';
+import type { Hasher } from './hash.ts';
+import type { Keyspace } from './keyspace.ts';
+import {
+  FLAG_DEADLINE,
+  FLAG_TREE,
+  PAYLOAD_LENGTH_MASK,
+  payloadOffset,
+  TYPE_MASK,
+  TYPE_SHIFT,
+  type ValueHandle,
+} from './record.ts';
+import { INLINE_STRING_MAX, type StringHandle } from './string-value.ts';
+import type { Tier } from './tier.ts';
+
+/** Access clocks are 24 bits of seconds. */
+const CLOCK_MASK = 0xffffff;
+/** What of a record's head says how its payload is to be read. */
+const SHAPE_MASK = (TYPE_MASK << TYPE_SHIFT) | FLAG_DEADLINE | FLAG_TREE;
+/** What a key costs beside its record's block: its slot, in segments that are 0.41 to 0.82 full. */
+const SLOT_BYTES = 13;
+
+export class TierDatabase implements Database {
+  readonly index: number;
+  keyspace: Keyspace;
+
+  private readonly tier: Tier;
+  private readonly arena: Arena;
+  private readonly hasher: Hasher;
+  /** Hash of the key that the last lookup was for. */
+  private keyHash = 0;
+  private readonly found = new Slice();
+
+  constructor(tier: Tier, index: number, keyspace: Keyspace) {
+    this.tier = tier;
+    this.index = index;
+    this.keyspace = keyspace;
+    this.arena = tier.arena;
+    this.hasher = tier.hasher;
+  }
+
+  get size(): number {
+    return this.keyspace.size;
+  }
+
+  get expiring(): number {
+    return this.keyspace.expiring;
+  }
+
+  /** The record of the key, 0 when it has no value. */
+  private lookup(key: Slice): number {
+    const hash = this.hasher.hash32(key);
+    this.keyHash = hash;
+    const ref = this.keyspace.table.find(hash, key.view, key.start, key.end);
+    if (ref === 0) return 0;
+    const { arena } = this;
+    const head = arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2];
+    if (((head >>> TYPE_SHIFT) & TYPE_MASK) === Type.None) return 0;
+    if ((head & FLAG_DEADLINE) !== 0 && this.expireIfDue(ref, hash)) return 0;
+    return ref;
+  }
+
+  /** The same, noting that the value is used. */
+  private use(key: Slice): number {
+    const ref = this.lookup(key);
+    if (ref === 0) return 0;
+    const { arena } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const at = ((ref & arena.unitMask) << 2) + 2;
+    const clock = this.tier.clockSeconds & CLOCK_MASK;
+    const word = i32[at];
+    if ((word & CLOCK_MASK) !== clock) i32[at] = (word & ~CLOCK_MASK) | clock;
+    return ref;
+  }
+
+  /** Removes the record's key if its deadline has passed. */
+  expireIfDue(ref: number, hash: number): boolean {
+    if (this.keyspace.deadline(ref) > this.tier.now) return false;
+    this.keyspace.key(ref, this.found);
+    this.tier.onExpired(this, this.found);
+    this.keyspace.removeRecord(ref, hash);
+    return true;
+  }
+
+  private wantType(ref: number, type: Type): void {
+    if (this.keyspace.type(ref) !== type) throw wrongType();
+  }
+
+  type(key: Slice): Type {
+    const ref = this.lookup(key);
+    return ref === 0 ? Type.None : (this.keyspace.type(ref) as Type);
+  }
+
+  remove(key: Slice): boolean {
+    const ref = this.lookup(key);
+    if (ref === 0) return false;
+    this.keyspace.removeRecord(ref, this.keyHash);
+    return true;
+  }
+
+  expiry(key: Slice): number {
+    const ref = this.lookup(key);
+    return ref === 0 ? 0 : this.keyspace.deadline(ref);
+  }
+
+  setExpiry(key: Slice, deadlineMs: number): void {
+    const ref = this.lookup(key);
+    if (ref !== 0) this.keyspace.setDeadline(ref, this.keyHash, deadlineMs);
+  }
+
+  rename(key: Slice, target: Database, to: Slice): void {
+    const destination = target as TierDatabase;
+    if (destination === this && key.equals(to)) return;
+    if (this.lookup(key) === 0) return;
+    destination.remove(to);
+    const toHash = destination.keyHash;
+    const ref = this.lookup(key);
+    this.keyspace.move(ref, this.keyHash, destination.keyspace, to, toHash);
+  }
+
+  copy(key: Slice, target: Database, to: Slice): void {
+    const destination = target as TierDatabase;
+    if (destination === this && key.equals(to)) return;
+    if (this.lookup(key) === 0) return;
+    destination.remove(to);
+    const toHash = destination.keyHash;
+    this.keyspace.copy(this.lookup(key), destination.keyspace, to, toHash);
+  }
+
+  encoding(key: Slice): number {
+    const ref = this.lookup(key);
+    return ref === 0 ? 0 : this.keyspace.encoding(ref);
+  }
+
+  setEncoding(key: Slice, encoding: number): void {
+    const ref = this.lookup(key);
+    if (ref !== 0) this.keyspace.setEncoding(ref, encoding);
+  }
+
+  idleSeconds(key: Slice): number {
+    const ref = this.lookup(key);
+    if (ref === 0) return 0;
+    const { arena } = this;
+    const word = arena.i32[ref >>> arena.chunkShift][((ref & arena.unitMask) << 2) + 2];
+    return (this.tier.clockSeconds - word) & CLOCK_MASK;
+  }
+
+  memoryUsage(key: Slice): number {
+    const ref = this.lookup(key);
+    if (ref === 0) return 0;
+    const tree = (this.keyspace.head(ref) & FLAG_TREE) !== 0;
+    return (
+      this.arena.sizeOf(ref) +
+      SLOT_BYTES +
+      (tree ? this.tier.collectionBytes(this.keyspace.collection(ref)) : 0)
+    );
+  }
+
+  getString(key: Slice, into: Slice): boolean {
+    const ref = this.use(key);
+    if (ref === 0) return false;
+    const { arena } = this;
+    const chunk = ref >>> arena.chunkShift;
+    const i32 = arena.i32[chunk];
+    const word = (ref & arena.unitMask) << 2;
+    const head = i32[word];
+    if (((head >>> TYPE_SHIFT) & TYPE_MASK) !== Type.String) throw wrongType();
+    if ((head & FLAG_TREE) !== 0) {
+      this.handle(this.tier.strings.take(), key, Type.String, ref).whole(into);
+      return true;
+    }
+    const start = (word << 2) + payloadOffset(head);
+    into.set(arena.u8[chunk], arena.view[chunk], start, start + (i32[word + 1] & PAYLOAD_LENGTH_MASK));
+    return true;
+  }
+
+  setString(key: Slice, value: Slice): void {
+    const { arena, keyspace } = this;
+    const length = value.end - value.start;
+    const hash = this.hasher.hash32(key);
+    const ref = keyspace.table.find(hash, key.view, key.start, key.end);
+    if (length <= INLINE_STRING_MAX) {
+      if (ref === 0) {
+        keyspace.fill(keyspace.insertRecord(key, hash, Type.String, length), value);
+        return;
+      }
+      const i32 = arena.i32[ref >>> arena.chunkShift];
+      const word = (ref & arena.unitMask) << 2;
+      const head = i32[word];
+      // A plain string is overwritten where it lies.
+      if (
+        (head & SHAPE_MASK) === Type.String << TYPE_SHIFT &&
+        arena.sizeFor(payloadOffset(head) + length) === arena.sizeOf(ref)
+      ) {
+        arena.touch(ref);
+        i32[word + 1] = (i32[word + 1] & ~PAYLOAD_LENGTH_MASK) | length;
+        i32[word + 2] = this.tier.clockSeconds & CLOCK_MASK;
+        keyspace.fill(ref, value);
+        return;
+      }
+    }
+    this.storeString(key, value, false);
+  }
+
+  replaceString(key: Slice, value: Slice): void {
+    this.storeString(key, value, true);
+  }
+
+  private storeString(key: Slice, value: Slice, keepDeadline: boolean): void {
+    const length = value.end - value.start;
+    let ref = this.lookup(key);
+    if (ref !== 0 && keepDeadline) this.wantType(ref, Type.String);
+    if (length <= INLINE_STRING_MAX) {
+      ref = this.keyspace.overwrite(ref, key, this.keyHash, Type.String, length, keepDeadline);
+      this.keyspace.fill(ref, value);
+      return;
+    }
+    this.arena.reserve(2 * length);
+    ref = this.keyspace.overwrite(ref, key, this.keyHash, Type.String, 0, keepDeadline);
+    this.handle(this.tier.strings.take(), key, Type.String, ref).write(0, value);
+  }
+
+  private handle<T extends ValueHandle>(handle: T, key: Slice, type: Type, ref: number): T {
+    handle.value.open(this.keyspace, key, this.keyHash, type, ref);
+    handle.opened();
+    return handle;
+  }
+
+  string(key: Slice): StringHandle | null;
+  string(key: Slice, create: true): StringHandle;
+  string(key: Slice, create = false): StringHandle | null {
+    const ref = this.use(key);
+    if (ref === 0 && !create) return null;
+    if (ref !== 0) this.wantType(ref, Type.String);
+    return this.handle(this.tier.strings.take(), key, Type.String, ref);
+  }
+
+  scan(cursor: number, count: number, visit: (key: Slice, type: Type) => void): number {
+    const { keyspace, found } = this;
+    return keyspace.table.scan(cursor, count, (ref) => {
+      const type = keyspace.type(ref);
+      if (type === Type.None) return;
+      if ((keyspace.head(ref) & FLAG_DEADLINE) !== 0) {
+        keyspace.key(ref, found);
+        if (this.expireIfDue(ref, this.hasher.hash32(found))) return;
+      }
+      keyspace.key(ref, found);
+      visit(found, type as Type);
+    });
+  }
+
+  randomKey(random: number, into: Slice): boolean {
+    const { keyspace } = this;
+    // One number picks the key; a generator seeded with it makes what more the search needs.
+    let state = Math.floor(random * 2 ** 32) | 0;
+    const next = (): number => {
+      state = (state + 0x6d2b79f5) | 0;
+      let t = Math.imul(state ^ (state >>> 15), 1 | state);
+      t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+      return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+    };
+    while (keyspace.size > 0) {
+      const ref = keyspace.table.random(next);
+      if (keyspace.type(ref) === Type.None) continue;
+      keyspace.key(ref, into);
+      if (!this.expireIfDueKey(ref, into)) return true;
+    }
+    return false;
+  }
+
+  private expireIfDueKey(ref: number, key: Slice): boolean {
+    if ((this.keyspace.head(ref) & FLAG_DEADLINE) === 0) return false;
+    return this.expireIfDue(ref, this.hasher.hash32(key));
+  }
+}
+
+function wrongType(): WrongTypeError {
+  return new WrongTypeError('Operation against a key holding the wrong kind of value');
+}

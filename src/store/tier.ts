@@ -1,0 +1,403 @@
+/**
+ * The memory tier: the databases, all that they share, and what leaves it for the disk or comes back.
+ */
+import { ByteSink } from '../bytes/sink.ts';
+import type { Store } from './api.ts';
+import { Arena, Kind, KIND_SHIFT, PAGE_BYTES } from './arena.ts';
+import { CollectionTable } from './collection-table.ts';
+import { TierDatabase } from './database.ts';
+import type { DeadlineTree } from './expiry-index.ts';
+import { HandlePool } from './handle-pool.ts';
+import { Hasher } from './hash.ts';
+import { Keyspace, type KeyspaceGround } from './keyspace.ts';
+import { HEADER_BYTES } from './page.ts';
+import { Pages } from './pages.ts';
+import { PurgeList } from './purge-list.ts';
+import { FLAG_PERSISTED, payloadOffset, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } from './record.ts';
+import { RowKind, RowWriter } from './row-format.ts';
+import { RowReader } from './row-reader.ts';
+import { RowError, type PurgeRange, type RowSource } from './row-source.ts';
+import { StringHandle } from './string-value.ts';
+import { KeyedTree } from './tree-keyed.ts';
+
+export interface TierOptions {
+  /** Logical databases; 16 unless given, as in Redis. */
+  databases?: number;
+  /** Bytes that the tier may hold (`tier-memory`); no limit unless given. */
+  limit?: number;
+  /** Key of the hash that keys and members are ordered by; random unless given. A restored meta row brings its own. */
+  hashKey?: readonly [number, number];
+  /** See ArenaOptions; for tests. */
+  chunkBytes?: number;
+  firstChunk?: number;
+}
+
+/** Three marks of one bit for every 16 bytes. */
+const MARKS_SHARE = 3 / 128;
+/** Numbers of keyspaces are 16 bits wide in records. */
+const MAX_KEYSPACES = 1 << 16;
+/** Pages freed between two looks at the clock. */
+const PAGES_A_STEP = 64;
+const META_VERSION = 1;
+
+export class Tier implements Store, RowSource, KeyspaceGround {
+  readonly arena: Arena;
+  readonly hasher: Hasher;
+  readonly collections: CollectionTable;
+  readonly deadlines: DeadlineTree;
+  readonly databaseCount: number;
+  onExpired: Store['onExpired'] = () => {};
+  /** `now` in whole seconds, for access clocks. */
+  clockSeconds = 0;
+  readonly memory: { readonly used: number; limit: number };
+
+  readonly strings: HandlePool<StringHandle>;
+
+  private nowMs = 0;
+  private readonly databases: TierDatabase[];
+  /** By number; undefined where a number is free. */
+  private readonly keyspaces: (Keyspace | undefined)[] = [];
+  private readonly dropped: Keyspace[] = [];
+  private nextDatabaseId = 1;
+
+  private rows: RowWriter;
+  private reader: RowReader | null = null;
+  cutSink = new ByteSink(64);
+  cutRows = 0;
+  /** Cuts begun so far. */
+  private cutNumber = 0;
+  /** By collection slot, for collections that are dropped: the first cut that must not contain them. */
+  private readonly droppedAt: number[] = [];
+  private readonly purgeList = new PurgeList();
+  /** Records of type None whose delete rows are in this cut, as keyspace number, hash, record; and those that are in the engine. */
+  private deleted: number[] = [];
+  private settled: number[] = [];
+
+  constructor(options: TierOptions = {}) {
+    const [key0, key1] = options.hashKey ?? crypto.getRandomValues(new Int32Array(2));
+    const arena = new Arena({ chunkBytes: options.chunkBytes, firstChunk: options.firstChunk });
+    this.arena = arena;
+    this.hasher = new Hasher(key0, key1);
+    this.collections = new CollectionTable(arena);
+    const pages = new Pages(this.collections);
+    this.deadlines = { pages, tree: new KeyedTree(pages, 2) };
+    this.rows = new RowWriter(arena, this.hasher);
+    arena.copyOut = (ref) => this.copyOut(ref);
+    this.strings = new HandlePool(() => new StringHandle(this));
+    this.databaseCount = options.databases ?? 16;
+    this.databases = Array.from(
+      { length: this.databaseCount },
+      (_, index) => new TierDatabase(this, index, this.newKeyspace(this.nextDatabaseId++)),
+    );
+    const used = (): number => this.usedBytes();
+    let limit = options.limit ?? Infinity;
+    this.memory = {
+      get used() {
+        return used();
+      },
+      get limit() {
+        return limit;
+      },
+      set limit(bytes) {
+        limit = bytes;
+        arena.limit = bytes / (1 + MARKS_SHARE);
+      },
+    };
+    this.memory.limit = limit;
+  }
+
+  private usedBytes(): number {
+    let bytes = this.arena.slabBytes * (1 + MARKS_SHARE);
+    for (const keyspace of this.keyspaces) if (keyspace !== undefined) bytes += keyspace.table.directoryBytes;
+    return Math.round(bytes);
+  }
+
+  get now(): number {
+    return this.nowMs;
+  }
+
+  set now(ms: number) {
+    this.nowMs = ms;
+    this.clockSeconds = Math.floor(ms / 1000);
+    this.beginCommand();
+  }
+
+  /** Takes back all handles that are lent. Also done when the time is set. */
+  beginCommand(): void {
+    this.strings.reset();
+  }
+
+  database(index: number): TierDatabase {
+    return this.databases[index];
+  }
+
+  swap(a: number, b: number): void {
+    const first = this.databases[a];
+    const second = this.databases[b];
+    const keyspace = first.keyspace;
+    first.keyspace = second.keyspace;
+    second.keyspace = keyspace;
+  }
+
+  flush(index: number): void {
+    const database = this.databases[index];
+    const keyspace = database.keyspace;
+    if (keyspace.table.count === 0 && keyspace.expiry.record === 0) return;
+    keyspace.droppedAt = this.cutNumber + 1;
+    this.dropped.push(keyspace);
+    if (keyspace.bornAt < this.cutNumber) {
+      for (const kind of [RowKind.ExpiryIndex, RowKind.LongKey, RowKind.Key]) {
+        this.purgeList.add(kind, keyspace.id, keyspace.droppedAt);
+      }
+    }
+    database.keyspace = this.newKeyspace(this.nextDatabaseId++);
+  }
+
+  private newKeyspace(id: number, bornAt = this.cutNumber): Keyspace {
+    let number = this.keyspaces.indexOf(undefined);
+    while (number < 0 && this.keyspaces.length === MAX_KEYSPACES) {
+      this.dropKeyspaceStep();
+      number = this.keyspaces.indexOf(undefined);
+    }
+    if (number < 0) number = this.keyspaces.length;
+    const keyspace = new Keyspace(this, number, id, bornAt);
+    this.keyspaces[number] = keyspace;
+    return keyspace;
+  }
+
+  expireDue(budgetMs: number): number {
+    const end = performance.now() + budgetMs;
+    let expired = 0;
+    for (const database of this.databases) {
+      for (;;) {
+        const removed = this.expireFirst(database);
+        if (removed < 0) break;
+        expired += removed;
+        if ((expired & 15) === 0 && performance.now() >= end) return expired;
+      }
+    }
+    return expired;
+  }
+
+  /** Removes the keys of the earliest deadline's first hash; -1 when nothing is due. */
+  private expireFirst(database: TierDatabase): number {
+    const { keyspace } = database;
+    const deadline = keyspace.expiry.first();
+    if (deadline > this.nowMs) return -1;
+    const hash = keyspace.expiry.firstHash;
+    const due: number[] = [];
+    keyspace.table.forHash(hash, (ref) => {
+      if (keyspace.deadline(ref) === deadline) due.push(ref);
+    });
+    for (const ref of due) database.expireIfDue(ref, hash);
+    keyspace.expiry.remove(deadline, hash);
+    return due.length;
+  }
+
+  backgroundSlice(budgetMs: number): boolean {
+    const end = performance.now() + budgetMs;
+    do {
+      if (this.settled.length > 0) this.forgetDeleted();
+      else if (this.dropped.length > 0) this.dropKeyspaceStep();
+      else if (!this.collections.freeSlice(PAGES_A_STEP)) return false;
+    } while (performance.now() < end);
+    return true;
+  }
+
+  /** Frees some of the records that waited for their delete rows. */
+  private forgetDeleted(): void {
+    const { settled, arena } = this;
+    for (let i = 0; i < 256 && settled.length > 0; i++) {
+      const ref = settled.pop() as number;
+      const hash = settled.pop() as number;
+      const keyspace = this.keyspaces[settled.pop() as number];
+      if (keyspace === undefined || keyspace.droppedAt !== 0 || !keyspace.table.has(hash, ref)) continue;
+      if (keyspace.type(ref) === 0 && arena.isClean(ref)) keyspace.forget(ref, hash);
+    }
+  }
+
+  private dropKeyspaceStep(): void {
+    const keyspace = this.dropped[0];
+    if (keyspace.dropStep()) return;
+    this.keyspaces[keyspace.number] = undefined;
+    this.dropped.shift();
+  }
+
+  dropCollection(slot: number): void {
+    const { arena, collections } = this;
+    const record = collections.record[slot];
+    const head = arena.i32[record >>> arena.chunkShift][(record & arena.unitMask) << 2];
+    this.droppedAt[slot] = this.cutNumber + 1;
+    if ((head & FLAG_PERSISTED) !== 0)
+      this.purgeList.add(RowKind.Page, collections.id[slot], this.cutNumber + 1);
+    collections.drop(slot);
+  }
+
+  copyCollection(from: number, record: number): void {
+    const { arena, collections } = this;
+    const slot = collections.open(record);
+    const word = (record & arena.unitMask) << 2;
+    const i32 = arena.i32[record >>> arena.chunkShift];
+    const prefix = word + (payloadOffset(i32[word]) >>> 2);
+    i32[prefix] = slot;
+    i32[prefix + 1] = collections.id[slot] | 0;
+    i32[prefix + 2] = Math.floor(collections.id[slot] / 2 ** 32);
+    collections.forEachPage(from, (number, ref) => {
+      const free = arena.sizeOf(ref) < PAGE_BYTES;
+      const copy = free ? arena.alloc(HEADER_BYTES) : arena.allocPage();
+      const source = (ref & arena.unitMask) << 4;
+      const target = (copy & arena.unitMask) << 4;
+      arena.u8[ref >>> arena.chunkShift].copy(
+        arena.u8[copy >>> arena.chunkShift],
+        target,
+        source,
+        source + (free ? HEADER_BYTES : PAGE_BYTES),
+      );
+      arena.i32[copy >>> arena.chunkShift][(target >>> 2) + 3] = slot;
+      collections.place(slot, number, copy);
+      arena.touch(copy);
+    });
+  }
+
+  /** Bytes of the blocks of a collection. */
+  collectionBytes(slot: number): number {
+    let bytes = this.collections.tableBytes(slot);
+    this.collections.forEachPage(slot, (_, ref) => (bytes += this.arena.sizeOf(ref)));
+    return bytes;
+  }
+
+  get dirtyBytes(): number {
+    return this.arena.dirtyBytes;
+  }
+
+  get cutBytes(): number {
+    return this.arena.cutBytes;
+  }
+
+  beginCut(sink: ByteSink): Buffer {
+    this.arena.beginCut();
+    this.cutNumber++;
+    this.cutSink = sink;
+    this.cutRows = 0;
+    return this.meta();
+  }
+
+  copyCut(budgetMs: number, maxBytes: number): boolean {
+    const end = performance.now() + budgetMs;
+    const full = this.cutSink.pos + maxBytes;
+    return this.arena.copyCut(() => this.cutSink.pos < full && performance.now() < end);
+  }
+
+  endCut(applied: boolean): void {
+    this.arena.endCut(applied);
+    if (applied) {
+      for (const word of this.deleted) this.settled.push(word);
+      this.purgeList.settle(this.cutNumber);
+    }
+    this.deleted = [];
+  }
+
+  /** Writes the row of a block of the cut. */
+  private copyOut(ref: number): void {
+    const { arena, rows, cutSink } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const word = (ref & arena.unitMask) << 2;
+    const head = i32[word];
+    if (head >>> KIND_SHIFT === Kind.Page) {
+      const slot = i32[word + 3];
+      if (this.collections.record[slot] === 0 && this.droppedAt[slot] <= this.cutNumber) return;
+      rows.page(cutSink, ref, this.collections.id[slot], PAGE_BYTES);
+      this.cutRows++;
+      return;
+    }
+    const keyspace = this.keyspaces[i32[word + 1] >>> 16] as Keyspace;
+    if (keyspace.droppedAt !== 0 && keyspace.droppedAt <= this.cutNumber) return;
+    this.cutRows++;
+    const type = (head >>> TYPE_SHIFT) & TYPE_MASK;
+    if (type === 0) {
+      this.deleted.push(keyspace.number, rows.delete(cutSink, ref, keyspace.id), ref);
+      return;
+    }
+    i32[word] = head | FLAG_PERSISTED;
+    if (type === TYPE_SYSTEM) rows.expiryIndex(cutSink, ref, keyspace.id);
+    else rows.put(cutSink, ref, keyspace.id);
+  }
+
+  purgeRanges(): PurgeRange[] {
+    return this.purgeList.ranges();
+  }
+
+  purged(range: PurgeRange): void {
+    this.purgeList.remove(range);
+  }
+
+  /** u8 version, hash key, u32 next database id, u64 next collection id, databases (u32 id, u64 keys, u64 with deadline), purge list. */
+  private meta(): Buffer {
+    const sink = new ByteSink(1024);
+    sink.byte(META_VERSION);
+    sink.u32(this.hasher.key0);
+    sink.u32(this.hasher.key1);
+    sink.u32(this.nextDatabaseId);
+    sink.u64(this.collections.nextId);
+    sink.u32(this.databaseCount);
+    for (const { keyspace } of this.databases) {
+      sink.u32(keyspace.id);
+      sink.u64(keyspace.size);
+      sink.u64(keyspace.expiring);
+    }
+    this.purgeList.write(sink);
+    return Buffer.from(sink.written());
+  }
+
+  restoreMeta(meta: Uint8Array): void {
+    const view = new DataView(meta.buffer, meta.byteOffset, meta.byteLength);
+    if (view.getUint8(0) !== META_VERSION) {
+      throw new RowError(`the meta row has version ${view.getUint8(0)}, this program reads ${META_VERSION}`);
+    }
+    this.hasher.rekey(view.getInt32(1, true), view.getInt32(5, true));
+    this.rows = new RowWriter(this.arena, this.hasher);
+    this.nextDatabaseId = view.getUint32(9, true);
+    this.collections.nextId = Number(view.getBigUint64(13, true));
+    const count = view.getUint32(21, true);
+    let pos = 25;
+    const expected: { index: number; size: number; expiring: number }[] = [];
+    this.keyspaces.length = 0;
+    for (let index = 0; index < count; index++, pos += 20) {
+      const size = Number(view.getBigUint64(pos + 4, true));
+      if (index >= this.databaseCount) {
+        if (size === 0) continue;
+        throw new RowError(
+          `database ${index} has ${size} keys, but only ${this.databaseCount} databases are configured`,
+        );
+      }
+      this.databases[index].keyspace = this.newKeyspace(view.getUint32(pos, true), -1);
+      expected.push({ index, size, expiring: Number(view.getBigUint64(pos + 12, true)) });
+    }
+    for (let index = count; index < this.databaseCount; index++) {
+      this.databases[index].keyspace = this.newKeyspace(this.nextDatabaseId++);
+    }
+    this.purgeList.read(view, pos);
+    this.reader = new RowReader(
+      this,
+      this.databases.map((database) => database.keyspace),
+      expected,
+    );
+  }
+
+  installRow(
+    key: Uint8Array,
+    keyStart: number,
+    keyEnd: number,
+    value: Uint8Array,
+    valueStart: number,
+    valueEnd: number,
+  ): void {
+    if (this.reader === null) throw new RowError('rows came before the meta row');
+    this.reader.install(key, keyStart, keyEnd, value, valueStart, valueEnd);
+  }
+
+  recovered(): void {
+    this.reader?.finish();
+    this.reader = null;
+  }
+}
