@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { open, type RootDatabase } from 'lmdb';
 import type { Site } from './binding.ts';
 
@@ -30,20 +30,69 @@ const FIRST_MAP_BYTES = 256 * 1024 ** 2;
  * that a power failure can damage the file; noMetaSync saves only the last small write; and with
  * lmdb-js's overlappingSync a commit waits for the same two writes, and only readers see it earlier.
  */
-export function openLmdbFile(path: string, options: Site['options'], create: boolean): Lmdb {
+export function openLmdbFile(
+  path: string,
+  options: Site['options'],
+  create: boolean,
+  unsynced = false,
+): Lmdb {
   const bytes = statSync(path, { throwIfNoEntry: false })?.size;
-  if (bytes === undefined && !create) throw new Error(`no such file: ${path}`);
+  if (bytes === undefined) {
+    if (!create) throw new Error(`no such file: ${path}`);
+  } else if (bytes > 0 || !create) checkFile(path, bytes);
   const limit = options['map-size'] as number;
   return open<Buffer, Buffer>(path, {
     keyEncoding: 'binary',
     encoding: 'binary',
     noSubdir: true,
     overlappingSync: false,
+    noSync: unsynced,
     mapSize: Math.min(Math.max(FIRST_MAP_BYTES, 2 * (bytes ?? 0)), limit),
     maxReaders: options['max-readers'] as number,
     maxDbs: 1,
     ...(options['read-ahead'] === false && { noReadAhead: true }),
   });
+}
+
+/** Places in a data file of lmdb-js 3 (LMDB 1.0's format): a page header, then MDB_meta. */
+const META = 24;
+const META_VERSION = META + 4;
+const META_PAGE_SIZE = META + 24;
+const META_LAST_PAGE = META + 120;
+const META_TRANSACTION = META + 128;
+const META_END = META + 136;
+const MAGIC = 0xbeefc0de;
+const DATA_VERSION = 2;
+
+/**
+ * LMDB trusts its file: lmdb-js crashes on one whose meta pages are not whole, and reading a page
+ * beyond the end of a file that was cut short is a bus error. So both are looked at first.
+ * @throws Error saying `corrupt`, or `format version`
+ */
+function checkFile(path: string, bytes: number): void {
+  const file = openSync(path, 'r');
+  try {
+    const first = Buffer.alloc(META_END);
+    readSync(file, first, 0, META_END, 0);
+    const pageSize = first.readUInt32LE(META_PAGE_SIZE);
+    const second = Buffer.alloc(META_END);
+    readSync(file, second, 0, META_END, pageSize);
+    for (const meta of [first, second]) {
+      if (meta.readUInt32LE(META) !== MAGIC) throw new Error(`corrupt meta page in ${path}`);
+      const version = meta.readUInt32LE(META_VERSION);
+      if (version !== DATA_VERSION) {
+        throw new Error(`${path} has LMDB's format version ${version}, not ${DATA_VERSION}`);
+      }
+    }
+    const transaction = (meta: Buffer): bigint => meta.readBigUInt64LE(META_TRANSACTION);
+    const newest = transaction(first) >= transaction(second) ? first : second;
+    const pages = Number(newest.readBigUInt64LE(META_LAST_PAGE)) + 1;
+    if (bytes < pages * pageSize) {
+      throw new Error(`corrupt: ${path} has ${bytes} bytes of ${pages * pageSize}`);
+    }
+  } finally {
+    closeSync(file);
+  }
 }
 
 export function lmdbStats(db: Lmdb): LmdbStats {

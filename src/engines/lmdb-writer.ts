@@ -1,7 +1,10 @@
+import { rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
 import { formatSize } from '../bytes/size.ts';
 import type { Site } from './binding.ts';
 import { EngineError, type PackedBatch } from './engine.ts';
+import { syncPath } from './files.ts';
 import { lmdbBytes, lmdbStats, openLmdbFile } from './lmdb-file.ts';
 import { RowCursor } from './packed.ts';
 
@@ -14,14 +17,17 @@ export interface WriterStart {
 
 export type WriterRequest =
   | { id: number; op: 'write'; batch: PackedBatch }
-  /** Goes on in another data file. */
-  | { id: number; op: 'move'; path: string }
+  /** Copies every row to the data file `path`, which does not exist yet, and goes on there. */
+  | { id: number; op: 'compact'; path: string }
   | { id: number; op: 'close' };
 
 export type WriterReply = { id: number; error?: unknown; code?: EngineError['code'] };
 
 const { path, options } = workerData as WriterStart;
 let db = openLmdbFile(path, options, false);
+
+/** Bytes of rows copied in one transaction. */
+const COPY_BYTES = 16 * 1024 ** 2;
 
 function write(batch: PackedBatch): void {
   const rows = new RowCursor(batch);
@@ -52,17 +58,45 @@ function checkSpace(bytes: number): void {
   );
 }
 
+/**
+ * Copies rows in key order, so that every page is filled. (A file that lmdb-js 3.5 copied with its
+ * own compaction fails an assertion of LMDB's at the first write.)
+ */
+async function compact(to: string): Promise<void> {
+  const unfinished = `${to}.new`;
+  for (const left of [unfinished, `${unfinished}-lock`]) await rm(left, { force: true });
+  const copy = openLmdbFile(unfinished, options, true, true);
+  const rows = db.getRange()[Symbol.iterator]();
+  for (let done = false; !done;) {
+    copy.transactionSync(() => {
+      for (let bytes = 0; bytes < COPY_BYTES && !done;) {
+        const row = rows.next();
+        done = row.done === true;
+        if (row.done === true) break;
+        const { key, value } = row.value;
+        copy.putSync(key, value, { append: true });
+        bytes += key.length + value.length;
+      }
+    });
+  }
+  await copy.close();
+  await syncPath(unfinished);
+  await rename(unfinished, to);
+  await rm(`${unfinished}-lock`, { force: true });
+  await syncPath(dirname(to));
+  const next = openLmdbFile(to, options, false);
+  await db.close();
+  db = next;
+}
+
 async function perform(request: WriterRequest): Promise<void> {
   switch (request.op) {
     case 'write':
       write(request.batch);
       return;
-    case 'move': {
-      const next = openLmdbFile(request.path, options, false);
-      await db.close();
-      db = next;
+    case 'compact':
+      await compact(request.path);
       return;
-    }
     case 'close':
       await db.close();
   }

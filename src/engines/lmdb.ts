@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Transaction } from 'lmdb';
@@ -33,7 +33,9 @@ export async function openLmdb(site: Site): Promise<Binding> {
   const file = new DataFile(directory, newest, site);
   if (fresh) await syncPath(file.path);
   for (const number of numbers) if (number !== newest) await removeDataFile(directory, number);
-  await rm(`${dataFile(directory, newest + 1)}.new`, { force: true });
+  for (const name of await readdir(directory)) {
+    if (name.includes('.mdb.new')) await rm(join(directory, name), { force: true });
+  }
   const writer = new Writer({ path: file.path, options });
   await writer.online();
   return new LmdbBinding(site, file, writer);
@@ -182,21 +184,16 @@ class LmdbBinding implements Binding {
   }
 
   /**
-   * Copies the live pages to the next data file while reads go on, then moves over to it. Writes
-   * wait, as they would be missing in the copy.
+   * Copies the rows to the next data file while reads go on, then moves over to it. Writes wait, as
+   * they would be missing in the copy.
    */
   compact(): Promise<void> {
     return this.site.writes.run(async () => {
-      const { directory } = this.site;
       const old = this.file;
-      const path = dataFile(directory, old.number + 1);
-      await rm(`${path}.new`, { force: true });
-      await old.db.backup(`${path}.new`, true);
-      await syncPath(`${path}.new`);
-      await rename(`${path}.new`, path);
-      await syncPath(directory);
-      await this.writer.call((id) => ({ id, op: 'move', path }));
-      this.file = new DataFile(directory, old.number + 1, this.site);
+      const number = old.number + 1;
+      const path = dataFile(this.site.directory, number);
+      await this.writer.call((id) => ({ id, op: 'compact', path }));
+      this.file = new DataFile(this.site.directory, number, this.site);
       await old.retire();
     });
   }
