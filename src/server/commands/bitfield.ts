@@ -1,5 +1,5 @@
 /** BITFIELD: integers of any width at any bit of a string. */
-import { INT64_MAX, sliceInteger } from '../../bytes/number.ts';
+import { INT64_MAX, INT64_MIN, sliceInteger } from '../../bytes/number.ts';
 import { Slice } from '../../bytes/slice.ts';
 import type { StringValue } from '../../store/api.ts';
 import { CommandError } from '../command.ts';
@@ -133,14 +133,16 @@ function store(value: StringValue, operation: Operation, bytes: bigint, number: 
 }
 
 /** The number brought into the field's range; undefined when that must not be. */
-function fit(number: bigint, { signed, bits, overflow }: Operation): bigint | undefined {
+function fit(number: bigint, { kind, signed, bits, overflow }: Operation): bigint | undefined {
   const width = BigInt(bits);
   const max = signed ? INT64_MAX >> (64n - width) : (1n << width) - 1n;
   const min = signed ? -max - 1n : 0n;
   if (number >= min && number <= max) return number;
   if (overflow === 'fail') return undefined;
-  if (overflow === 'sat') return number > max ? max : min;
-  return signed ? BigInt.asIntN(bits, number) : BigInt.asUintN(bits, number);
+  if (overflow === 'wrap') return signed ? BigInt.asIntN(bits, number) : BigInt.asUintN(bits, number);
+  // Redis's own test overflows for the lowest numbers, so that it saturates them upwards.
+  const high = number > max || (kind === 'set' && bits < 64 && number <= INT64_MIN + max);
+  return high ? max : min;
 }
 
 export function bitfield(context: Context, readOnly: boolean): void {
@@ -148,10 +150,10 @@ export function bitfield(context: Context, readOnly: boolean): void {
   const key = context.args[1];
   const operations = parseOperations(context);
   const writes = operations.filter((operation) => operation.kind !== 'get');
+  if (readOnly && writes.length > 0) throw new CommandError(GET_ONLY);
   let value = db.string(key);
   let changed = false;
   if (writes.length > 0) {
-    if (readOnly) throw new CommandError(GET_ONLY);
     // The string reaches as far as the farthest field before the first is written.
     const last = writes.reduce((end, { offset, bits }) => Math.max(end, offset + bits - 1), 0);
     const length = Math.floor(last / 8) + 1;
