@@ -1,7 +1,7 @@
 /**
  * The data directory: who it belongs to, and that only one process uses it at a time.
  *
- *     ardent.json   identity: format, engine, binding, hash key; made once, never changed
+ *     ardent.json   identity: format, engine, binding; made once, never changed
  *     ardent.pid    process that has it open, for people to read; the lock itself is the kernel's
  *     clean.json    there after a clean end: where the history stood
  *     log/ redo/ engine/
@@ -24,8 +24,6 @@ export interface Identity {
   format: number;
   /** 32 hex digits, random; log segments and redo files carry it too. */
   id: string;
-  /** 16 hex digits, random: the key of the hash that rows are ordered by. */
-  hashKey: string;
   engine: EngineName;
   /** Package and version that bound the engine when the directory was made. */
   binding: string;
@@ -168,7 +166,6 @@ function newIdentity(engine: EngineName, binding: string): Identity {
   return {
     format: DATA_FORMAT_VERSION,
     id: randomBytes(16).toString('hex'),
-    hashKey: randomBytes(8).toString('hex'),
     engine,
     binding,
     created: new Date().toISOString(),
@@ -195,21 +192,20 @@ function readIdentity(directory: string, disk: Disk): Identity | null {
       `${directory} has data format ${identity.format}, this version of ardent reads format ${DATA_FORMAT_VERSION}; use the version that wrote it, or import from a dump`,
     );
   }
-  const { format, id, hashKey, engine, binding, created } = identity;
+  const { format, id, engine, binding, created } = identity;
   if (
     typeof format !== 'number' ||
     !/^[0-9a-f]{32}$/.test(id ?? '') ||
-    !/^[0-9a-f]{16}$/.test(hashKey ?? '') ||
     typeof engine !== 'string' ||
     typeof binding !== 'string' ||
     typeof created !== 'string'
   ) {
     throw new DataDirectoryError(
       'DIRECTORY_DAMAGED',
-      `${path} does not tell format, id, hash key and engine; restore it, or the directory from a backup`,
+      `${path} does not tell format, id and engine; restore it, or the directory from a backup`,
     );
   }
-  return { format, id: id!, hashKey: hashKey!, engine, binding, created };
+  return { format, id: id!, engine, binding, created };
 }
 
 function readText(disk: Disk, path: string): string | null {

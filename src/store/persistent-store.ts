@@ -6,10 +6,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Slice } from '../bytes/slice.ts';
-import type { Engine } from '../engines/engine.ts';
+import type { Engine, EngineName, EngineOptions } from '../engines/engine.ts';
+import { BINDING_PACKAGES, packageVersion } from '../engines/identity.ts';
+import { openEngine } from '../engines/open.ts';
 import { CHECKPOINT_DEFAULTS, Checkpointer, type CheckpointOptions } from './checkpoint.ts';
-import type { DataDirectory } from './data-directory.ts';
-import type { Disk } from './disk.ts';
+import { DataDirectory } from './data-directory.ts';
+import { NodeDisk, type Disk } from './disk.ts';
 import { faultPoint } from './fault-point.ts';
 import { CommandLog, LogLostError, type SyncPolicy } from './log.ts';
 import { recover, type Recovered, type RecoveryProgress } from './recovery.ts';
@@ -189,6 +191,43 @@ export class PersistentStore<S extends RowSource = RowSource> {
       await disk.close();
       directory.close();
     }
+  }
+}
+
+export interface PersistentStoreOptions extends DurabilityOptions {
+  /** Path of the data directory; made when there is none. */
+  path: string;
+  engine: EngineName;
+  engineOptions?: EngineOptions;
+}
+
+/**
+ * Opens the data directory at `path` and brings `store`, which must be new, to the state that it holds.
+ * Rejects with DataDirectoryError, EngineError, LogDamagedError, RedoDamagedError, RowDamagedError,
+ * MetaRowError or ReplayError, whose messages name the place and the next step; nothing is then open.
+ */
+export async function openPersistentStore<S extends RowSource>(
+  store: S,
+  options: PersistentStoreOptions,
+): Promise<PersistentStore<S>> {
+  const disk = new NodeDisk();
+  const binding = BINDING_PACKAGES[options.engine];
+  const directory = await DataDirectory.open(
+    options.path,
+    disk,
+    options.engine,
+    `${binding} ${packageVersion(binding)}`,
+  );
+  const logDisk = new NodeDisk({ ownSyncThread: true });
+  let engine: Engine | null = null;
+  try {
+    engine = await openEngine(options.engine, directory.engineDirectory, options.engineOptions);
+    return await PersistentStore.open({ directory, disk, logDisk, engine, store }, options);
+  } catch (error) {
+    await engine?.close();
+    await logDisk.close();
+    directory.close();
+    throw error;
   }
 }
 
