@@ -1,5 +1,11 @@
 import type { Slice } from '../../bytes/slice.ts';
+import { Type, type Database } from '../../store/api.ts';
 import type { Context } from '../context.ts';
+
+/** Before a key is written that may not exist yet: tells those who watch for new keys, if it does not. */
+export function announceIfNew(context: Context, key: Slice, db: Database = context.db): void {
+  if (context.server.observed && db.type(key) === Type.None) context.event(key, 'n', 'new', db);
+}
 
 /** The key has just come to be: told to those who watch for new keys and to clients that wait for one. */
 export function announceKey(context: Context, key: Slice): void {

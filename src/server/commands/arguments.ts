@@ -38,9 +38,7 @@ export function integerFrom(context: Context, i: number, least: number, message:
 
 /** args[i] as a count that is not negative. */
 export function positiveCount(context: Context, i: number): number {
-  const value = clampedInteger(context, i);
-  if (value < 0) throw new CommandError(NOT_POSITIVE);
-  return value;
+  return integerFrom(context, i, 0, NOT_POSITIVE);
 }
 
 /** args[i], seconds with a fraction, in whole milliseconds rounded up; 0 waits for ever. */
