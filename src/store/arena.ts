@@ -32,6 +32,9 @@ export const Kind = { Free: 0, Record: 1, Page: 2, Plain: 3 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 export const KIND_SHIFT = 30;
 
+/** A change opens slabs of classes that it did not know of beforehand: its record, a segment of the key table, pages. */
+const RESERVE_MARGIN = 4 * SLAB_BYTES;
+
 /** References are 32 bits of 16-byte units. */
 const MAX_ARENA_BYTES = 2 ** 32 * UNIT_BYTES;
 
@@ -180,7 +183,7 @@ export class Arena {
 
   /** Makes sure that about `bytes` more fit; called before a change begins. Throws OutOfTierError. */
   reserve(bytes: number): void {
-    if (this.slabBytes + bytes > this.limit) {
+    if (this.slabBytes + bytes + RESERVE_MARGIN > this.limit) {
       throw new OutOfTierError(`the memory tier is full (tier-memory ${this.limit} bytes)`);
     }
   }

@@ -5,8 +5,11 @@
 import { Slice } from '../bytes/slice.ts';
 import { Type, WrongTypeError, type Database } from './api.ts';
 import type { Arena } from './arena.ts';
+import type { HandlePool } from './handle-pool.ts';
+import type { HashHandle } from './hash-value.ts';
 import type { Hasher } from './hash.ts';
 import type { Keyspace } from './keyspace.ts';
+import type { ListHandle } from './list.ts';
 import {
   FLAG_DEADLINE,
   FLAG_TREE,
@@ -16,8 +19,10 @@ import {
   TYPE_SHIFT,
   type ValueHandle,
 } from './record.ts';
+import type { SetHandle } from './set.ts';
 import { INLINE_STRING_MAX, type StringHandle } from './string-value.ts';
 import type { Tier } from './tier.ts';
+import type { ZSetHandle } from './zset.ts';
 
 /** Access clocks are 24 bits of seconds. */
 const CLOCK_MASK = 0xffffff;
@@ -235,10 +240,43 @@ export class TierDatabase implements Database {
   string(key: Slice): StringHandle | null;
   string(key: Slice, create: true): StringHandle;
   string(key: Slice, create = false): StringHandle | null {
+    return this.open(this.tier.strings, Type.String, key, create);
+  }
+
+  list(key: Slice): ListHandle | null;
+  list(key: Slice, create: true): ListHandle;
+  list(key: Slice, create = false): ListHandle | null {
+    return this.open(this.tier.lists, Type.List, key, create);
+  }
+
+  set(key: Slice): SetHandle | null;
+  set(key: Slice, create: true): SetHandle;
+  set(key: Slice, create = false): SetHandle | null {
+    return this.open(this.tier.sets, Type.Set, key, create);
+  }
+
+  hash(key: Slice): HashHandle | null;
+  hash(key: Slice, create: true): HashHandle;
+  hash(key: Slice, create = false): HashHandle | null {
+    return this.open(this.tier.hashes, Type.Hash, key, create);
+  }
+
+  zset(key: Slice): ZSetHandle | null;
+  zset(key: Slice, create: true): ZSetHandle;
+  zset(key: Slice, create = false): ZSetHandle | null {
+    return this.open(this.tier.zsets, Type.ZSet, key, create);
+  }
+
+  private open<T extends ValueHandle>(
+    pool: HandlePool<T>,
+    type: Type,
+    key: Slice,
+    create: boolean,
+  ): T | null {
     const ref = this.use(key);
     if (ref === 0 && !create) return null;
-    if (ref !== 0) this.wantType(ref, Type.String);
-    return this.handle(this.tier.strings.take(), key, Type.String, ref);
+    if (ref !== 0) this.wantType(ref, type);
+    return this.handle(pool.take(), key, type, ref);
   }
 
   scan(cursor: number, count: number, visit: (key: Slice, type: Type) => void): number {

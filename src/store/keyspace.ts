@@ -67,7 +67,7 @@ export class Keyspace implements RecordOwner {
   /** The first cut that must not contain anything of this keyspace; 0 while it is in use. */
   droppedAt = 0;
 
-  constructor(ground: KeyspaceGround, number: number, id: number, bornAt: number) {
+  constructor(ground: KeyspaceGround, number: number, id: number, bornAt = 0) {
     this.bornAt = bornAt;
     this.ground = ground;
     this.arena = ground.arena;

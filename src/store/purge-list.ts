@@ -19,6 +19,10 @@ class Purge implements PurgeRange {
     this.cut = cut;
   }
 
+  get name(): string {
+    return `${this.kind} ${this.id}`;
+  }
+
   get start(): Uint8Array {
     return prefix(this.kind, this.id);
   }
@@ -36,7 +40,8 @@ const RANGES_MAX = 1024;
 
 export class PurgeList {
   private waiting: Purge[] = [];
-  private readonly ready = new Set<Purge>();
+  /** By the start of the range. */
+  private readonly ready = new Map<string, Purge>();
 
   get length(): number {
     return this.waiting.length + this.ready.size;
@@ -46,16 +51,22 @@ export class PurgeList {
     this.waiting.push(new Purge(kind, id, cut));
   }
 
+  /** Rows of this id have no owner. */
+  orphan(kind: number, id: number): void {
+    const purge = new Purge(kind, id, 0);
+    this.ready.set(purge.name, purge);
+  }
+
   /** The cut is in the engine. */
   settle(cut: number): void {
-    for (const purge of this.waiting) if (purge.cut <= cut) this.ready.add(purge);
+    for (const purge of this.waiting) if (purge.cut <= cut) this.ready.set(purge.name, purge);
     this.waiting = this.waiting.filter((purge) => purge.cut > cut);
   }
 
   /** The first ranges that can be deleted. */
   ranges(): PurgeRange[] {
     const ranges: PurgeRange[] = [];
-    for (const range of this.ready) {
+    for (const range of this.ready.values()) {
       if (ranges.length === RANGES_MAX) break;
       ranges.push(range);
     }
@@ -64,12 +75,12 @@ export class PurgeList {
 
   /** A range that `ranges` gave has been deleted. */
   remove(range: PurgeRange): void {
-    this.ready.delete(range as Purge);
+    this.ready.delete((range as Purge).name);
   }
 
   write(sink: ByteSink): void {
     sink.u32(this.length);
-    for (const purge of [...this.ready, ...this.waiting]) {
+    for (const purge of [...this.ready.values(), ...this.waiting]) {
       sink.byte(purge.kind);
       sink.u64(purge.id);
     }
@@ -80,7 +91,7 @@ export class PurgeList {
     const count = view.getUint32(pos, true);
     pos += 4;
     for (let i = 0; i < count; i++, pos += ENTRY_BYTES) {
-      this.ready.add(new Purge(view.getUint8(pos), Number(view.getBigUint64(pos + 1, true)), 0));
+      this.orphan(view.getUint8(pos), Number(view.getBigUint64(pos + 1, true)));
     }
   }
 }

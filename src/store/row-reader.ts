@@ -1,6 +1,7 @@
 /**
- * Recovery: takes rows of the engine into memory, clean. Rows whose owner is gone, because its id is
- * on the purge list, are passed over.
+ * Recovery: takes rows of the engine into memory, clean. Rows whose owner is gone are passed
+ * over, and their ranges reported, so that they are purged: most are on the purge list already, but a
+ * database may have been flushed without its collections having been listed one by one.
  */
 import { SLICE_PADDING, Slice, viewOf } from '../bytes/slice.ts';
 import { KIND_SHIFT, Kind, PAGE_BYTES } from './arena.ts';
@@ -41,8 +42,19 @@ export class RowReader {
   /** A row's key and value, in padded memory as slices must be. */
   private memory = Buffer.from(new ArrayBuffer(4096 + SLICE_PADDING), 0, 4096);
 
-  constructor(ground: KeyspaceGround, keyspaces: readonly Keyspace[], expected: readonly ExpectedCounts[]) {
+  /** Called once for each id, in the order of rows, that has rows and no owner. */
+  private readonly onOrphan: (kind: number, id: number) => void;
+  private orphanKind = 0;
+  private orphanId = -1;
+
+  constructor(
+    ground: KeyspaceGround,
+    keyspaces: readonly Keyspace[],
+    expected: readonly ExpectedCounts[],
+    onOrphan: (kind: number, id: number) => void,
+  ) {
     this.ground = ground;
+    this.onOrphan = onOrphan;
     this.keyspaces = keyspaces;
     this.expected = expected;
     for (const keyspace of keyspaces) this.byId.set(keyspace.id, keyspace);
@@ -82,6 +94,13 @@ export class RowReader {
     }
   }
 
+  private orphan(id: number): void {
+    if (this.memory[0] === this.orphanKind && id === this.orphanId) return;
+    this.orphanKind = this.memory[0];
+    this.orphanId = id;
+    this.onOrphan(this.orphanKind, id);
+  }
+
   private damaged(keyLength: number, what: string): RowError {
     return new RowError(`row ${this.memory.toString('hex', 0, Math.min(keyLength, 64))}: ${what}`);
   }
@@ -93,7 +112,10 @@ export class RowReader {
     if (long ? keyLength !== LONG_KEY_ROW_BYTES : keyLength < KEY_ROW_PREFIX)
       throw this.damaged(keyLength, 'key cut off');
     const keyspace = this.byId.get(view.getUint32(1));
-    if (keyspace === undefined) return;
+    if (keyspace === undefined) {
+      this.orphan(view.getUint32(1));
+      return;
+    }
     let pos = keyLength;
     if (end - pos < VALUE_HEADER_BYTES) throw this.damaged(keyLength, 'value cut off');
     const type = u8[pos];
@@ -146,7 +168,10 @@ export class RowReader {
     const view = viewOf(this.memory.buffer);
     if (keyLength !== EXPIRY_ROW_BYTES) throw this.damaged(keyLength, 'key cut off');
     const keyspace = this.byId.get(view.getUint32(1));
-    if (keyspace === undefined) return;
+    if (keyspace === undefined) {
+      this.orphan(view.getUint32(1));
+      return;
+    }
     this.payload.set(this.memory, view, keyLength, end);
     const ref = keyspace.expiry.install(this.payload);
     if (ref === 0) throw this.damaged(keyLength, 'value cut off');
@@ -160,8 +185,12 @@ export class RowReader {
     const u8 = this.memory;
     const view = viewOf(u8.buffer);
     if (keyLength !== PAGE_ROW_BYTES) throw this.damaged(keyLength, 'key cut off');
-    const slot = this.slots.get(view.getUint16(1) * 2 ** 32 + view.getUint32(3));
-    if (slot === undefined) return;
+    const id = view.getUint16(1) * 2 ** 32 + view.getUint32(3);
+    const slot = this.slots.get(id);
+    if (slot === undefined) {
+      this.orphan(id);
+      return;
+    }
     const number = view.getUint32(7);
     const length = end - keyLength;
     const head = length < HEADER_BYTES ? 0 : view.getInt32(keyLength, true);

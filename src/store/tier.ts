@@ -9,7 +9,9 @@ import { TierDatabase } from './database.ts';
 import type { DeadlineTree } from './expiry-index.ts';
 import { HandlePool } from './handle-pool.ts';
 import { Hasher } from './hash.ts';
+import { HashHandle } from './hash-value.ts';
 import { Keyspace, type KeyspaceGround } from './keyspace.ts';
+import { ListHandle } from './list.ts';
 import { HEADER_BYTES } from './page.ts';
 import { Pages } from './pages.ts';
 import { PurgeList } from './purge-list.ts';
@@ -17,8 +19,10 @@ import { FLAG_PERSISTED, payloadOffset, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } fro
 import { RowKind, RowWriter } from './row-format.ts';
 import { RowReader } from './row-reader.ts';
 import { RowError, type PurgeRange, type RowSource } from './row-source.ts';
+import { SetHandle } from './set.ts';
 import { StringHandle } from './string-value.ts';
 import { KeyedTree } from './tree-keyed.ts';
+import { ZSetHandle } from './zset.ts';
 
 export interface TierOptions {
   /** Logical databases; 16 unless given, as in Redis. */
@@ -51,7 +55,11 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   clockSeconds = 0;
   readonly memory: { readonly used: number; limit: number };
 
-  readonly strings: HandlePool<StringHandle>;
+  readonly strings = new HandlePool(() => new StringHandle(this));
+  readonly lists = new HandlePool(() => new ListHandle(this));
+  readonly sets = new HandlePool(() => new SetHandle(this));
+  readonly hashes = new HandlePool(() => new HashHandle(this));
+  readonly zsets = new HandlePool(() => new ZSetHandle(this));
 
   private nowMs = 0;
   private readonly databases: TierDatabase[];
@@ -83,7 +91,6 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.deadlines = { pages, tree: new KeyedTree(pages, 2) };
     this.rows = new RowWriter(arena, this.hasher);
     arena.copyOut = (ref) => this.copyOut(ref);
-    this.strings = new HandlePool(() => new StringHandle(this));
     this.databaseCount = options.databases ?? 16;
     this.databases = Array.from(
       { length: this.databaseCount },
@@ -125,6 +132,10 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   /** Takes back all handles that are lent. Also done when the time is set. */
   beginCommand(): void {
     this.strings.reset();
+    this.lists.reset();
+    this.sets.reset();
+    this.hashes.reset();
+    this.zsets.reset();
   }
 
   database(index: number): TierDatabase {
@@ -377,11 +388,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
       this.databases[index].keyspace = this.newKeyspace(this.nextDatabaseId++);
     }
     this.purgeList.read(view, pos);
-    this.reader = new RowReader(
-      this,
-      this.databases.map((database) => database.keyspace),
-      expected,
-    );
+    const keyspaces = this.databases.map((database) => database.keyspace);
+    this.reader = new RowReader(this, keyspaces, expected, (kind, id) => this.purgeList.orphan(kind, id));
   }
 
   installRow(

@@ -4,7 +4,7 @@ import { Arena } from '../../src/store/arena.ts';
 import { Hasher } from '../../src/store/hash.ts';
 import { KeyTable } from '../../src/store/key-table.ts';
 import { KEY_LENGTH_MASK, keyOffset, payloadOffset, recordHead } from '../../src/store/record.ts';
-import { Random, seedOfTest } from './random.ts';
+import { Random, seeds } from './random.ts';
 
 const hasher = new Hasher(0x01234567, 0x89abcdef);
 
@@ -61,40 +61,43 @@ class Keys {
 }
 
 describe('key table', () => {
-  it('holds what a set holds, under random insertions and removals, and gives all memory back', () => {
-    const random = new Random(seedOfTest());
-    const keys = new Keys();
-    const model = new Set<string>();
-    for (let round = 0; round < 6; round++) {
-      const growing = round % 2 === 0;
-      for (let i = 0; i < 30_000; i++) {
-        const key =
-          'key:' +
-          random
-            .below(12_000)
-            .toString(36)
-            .repeat(random.below(3) + 1);
-        if (random.below(10) < (growing ? 8 : 2)) {
-          if (!model.has(key)) keys.add(key);
-          model.add(key);
-        } else {
-          expect(keys.remove(key)).toBe(model.delete(key));
+  it.each(seeds(1))(
+    'holds what a set holds, under random insertions and removals, and gives all memory back (seed %i)',
+    (seed) => {
+      const random = new Random(seed);
+      const keys = new Keys();
+      const model = new Set<string>();
+      for (let round = 0; round < 6; round++) {
+        const growing = round % 2 === 0;
+        for (let i = 0; i < 30_000; i++) {
+          const key =
+            'key:' +
+            random
+              .below(12_000)
+              .toString(36)
+              .repeat(random.below(3) + 1);
+          if (random.below(10) < (growing ? 8 : 2)) {
+            if (!model.has(key)) keys.add(key);
+            model.add(key);
+          } else {
+            expect(keys.remove(key)).toBe(model.delete(key));
+          }
+          if (i % 64 === 0) {
+            const probe = 'key:' + random.below(12_000).toString(36);
+            expect(keys.find(probe) !== 0).toBe(model.has(probe));
+          }
         }
-        if (i % 64 === 0) {
-          const probe = 'key:' + random.below(12_000).toString(36);
-          expect(keys.find(probe) !== 0).toBe(model.has(probe));
-        }
+        expect(keys.table.count).toBe(model.size);
+        expect(keys.scanAll(100).sort()).toEqual([...model].sort());
       }
-      expect(keys.table.count).toBe(model.size);
-      expect(keys.scanAll(100).sort()).toEqual([...model].sort());
-    }
-    for (const key of model) expect(keys.keyOf(keys.find(key))).toBe(key);
-    for (const key of model) keys.remove(key);
-    expect(keys.table.count).toBe(0);
-    expect(keys.table.segments).toBe(0);
-    expect(keys.arena.blockBytes).toBe(keys.atStart);
-    expect(keys.arena.slabBytes).toBe(0);
-  });
+      for (const key of model) expect(keys.keyOf(keys.find(key))).toBe(key);
+      for (const key of model) keys.remove(key);
+      expect(keys.table.count).toBe(0);
+      expect(keys.table.segments).toBe(0);
+      expect(keys.arena.blockBytes).toBe(keys.atStart);
+      expect(keys.arena.slabBytes).toBe(0);
+    },
+  );
 
   it('tells keys apart whose bytes differ in one place', () => {
     const keys = new Keys(() => 7);
@@ -134,33 +137,36 @@ describe('key table', () => {
     expect(new Set(keys.scanAll(50)).size).toBe(20_000);
   });
 
-  it('meets every key that stays, however the table changes during a scan', () => {
-    const random = new Random(seedOfTest());
-    const keys = new Keys();
-    const staying = new Set<string>();
-    for (let i = 0; i < 3000; i++) {
-      keys.add('stay' + i);
-      staying.add('stay' + i);
-    }
-    const passing: string[] = [];
-    const met = new Set<string>();
-    let cursor = 0;
-    let call = 0;
-    do {
-      cursor = keys.table.scan(cursor, 20, (ref) => met.add(keys.keyOf(ref)));
-      call++;
-      for (let i = 0; i < 200; i++) {
-        if (call < 60) {
-          passing.push(`pass${call}.${i}`);
-          keys.add(passing.at(-1) as string);
-        } else if (passing.length > 0) {
-          keys.remove(passing.splice(random.below(passing.length), 1)[0]);
-        }
+  it.each(seeds(1))(
+    'meets every key that stays, however the table changes during a scan (seed %i)',
+    (seed) => {
+      const random = new Random(seed);
+      const keys = new Keys();
+      const staying = new Set<string>();
+      for (let i = 0; i < 3000; i++) {
+        keys.add('stay' + i);
+        staying.add('stay' + i);
       }
-    } while (cursor !== 0 && call < 10_000);
-    expect(cursor).toBe(0);
-    for (const key of staying) expect(met.has(key)).toBe(true);
-  });
+      const passing: string[] = [];
+      const met = new Set<string>();
+      let cursor = 0;
+      let call = 0;
+      do {
+        cursor = keys.table.scan(cursor, 20, (ref) => met.add(keys.keyOf(ref)));
+        call++;
+        for (let i = 0; i < 200; i++) {
+          if (call < 60) {
+            passing.push(`pass${call}.${i}`);
+            keys.add(passing.at(-1) as string);
+          } else if (passing.length > 0) {
+            keys.remove(passing.splice(random.below(passing.length), 1)[0]);
+          }
+        }
+      } while (cursor !== 0 && call < 10_000);
+      expect(cursor).toBe(0);
+      for (const key of staying) expect(met.has(key)).toBe(true);
+    },
+  );
 
   it('gives a scan about as many keys as it asks for', () => {
     const keys = new Keys();
@@ -177,15 +183,15 @@ describe('key table', () => {
     expect(calls).toBeGreaterThan(200);
   });
 
-  it('picks at random without favourites', () => {
+  it.each(seeds(1))('picks at random without favourites (seed %i)', (seed) => {
     for (const size of [1, 10, 3000]) {
-      const random = new Random(seedOfTest());
+      const random = new Random(seed);
       const keys = new Keys();
       for (let i = 0; i < size; i++) keys.add('k' + i);
       const picks = new Map<string, number>();
       const draws = size * 40;
       for (let i = 0; i < draws; i++) {
-        const key = keys.keyOf(keys.table.random(() => random.fraction()));
+        const key = keys.keyOf(keys.table.random(() => random.real()));
         picks.set(key, (picks.get(key) ?? 0) + 1);
       }
       expect(picks.size).toBe(size);

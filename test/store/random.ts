@@ -17,6 +17,13 @@ export class Random {
     return x;
   }
 
+  /** Bytes of random content. */
+  bytes(length: number): Buffer {
+    const bytes = Buffer.alloc(length);
+    for (let i = 0; i < length; i++) bytes[i] = this.below(256);
+    return bytes;
+  }
+
   /** Uniform in [0, 1). */
   real(): number {
     return (this.word() >>> 0) / 2 ** 32;
