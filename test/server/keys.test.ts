@@ -409,7 +409,7 @@ test('keyspace events', async () => {
     await client.send('PSUBSCRIBE', '__keyevent@*__:*');
   };
   const other = await pair.another();
-  await pair.compare(['CONFIG SET notify-keyspace-events KEA']);
+  await pair.compare(['CONFIG SET notify-keyspace-events KEAn']);
   await listen(other.ours);
   await listen(other.theirs);
   const commands = [

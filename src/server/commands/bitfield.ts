@@ -6,6 +6,7 @@ import { CommandError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { stringChangedInPlace } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
+import { announceIfNew } from './announce.ts';
 
 const NOT_BIT_OFFSET = 'ERR bit offset is not an integer or out of range';
 const INVALID_TYPE =
@@ -157,6 +158,7 @@ export function bitfield(context: Context, readOnly: boolean): void {
     // The string reaches as far as the farthest field before the first is written.
     const last = writes.reduce((end, { offset, bits }) => Math.max(end, offset + bits - 1), 0);
     const length = Math.floor(last / 8) + 1;
+    announceIfNew(context, key);
     value ??= db.string(key, true);
     if (value.length < length) {
       changed = true;

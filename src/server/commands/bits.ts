@@ -7,6 +7,7 @@ import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { stringChangedInPlace } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
+import { announceIfNew } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
 import { countBits, findBit } from './bit-runs.ts';
 import { bitfield, bitOffset } from './bitfield.ts';
@@ -25,6 +26,7 @@ function setbit(context: Context): void {
   const bit = sliceInteger(context.args[3]);
   if (bit !== 0 && bit !== 1) throw new CommandError(NOT_BIT);
   const at = Math.floor(offset / 8);
+  announceIfNew(context, key);
   const value = db.string(key, true);
   const grows = at >= value.length;
   const old = grows ? 0 : value.byteAt(at);
@@ -182,6 +184,7 @@ function bitop(context: Context): void {
     reply.integer(0);
     return;
   }
+  announceIfNew(context, target);
   for (let start = 0; start < length; start += PIECE) {
     const end = Math.min(length, start + PIECE);
     computePiece(operation, values, start, end);

@@ -183,6 +183,7 @@ function renamed(context: Context, replace: boolean): boolean {
   if (db.type(from) === Type.None) throw new CommandError(NO_SUCH_KEY);
   if (from.equals(to)) return replace;
   if (!replace && db.type(to) !== Type.None) return false;
+  context.event(to, 'n', 'new');
   db.rename(from, db, to);
   context.changed(from, 'g', 'rename_from');
   context.changed(to, 'g', 'rename_to');
@@ -216,6 +217,7 @@ function move(context: Context): void {
     reply.integer(0);
     return;
   }
+  context.event(key, 'n', 'new', target);
   db.rename(key, target, key);
   context.changed(key, 'g', 'move_from');
   context.changed(key, 'g', 'move_to', target);
@@ -238,6 +240,7 @@ function copy(context: Context): void {
     reply.integer(0);
     return;
   }
+  context.event(to, 'n', 'new', target);
   db.copy(from, target, to);
   context.changed(to, 'g', 'copy_to', target);
   wake(context, to, target);

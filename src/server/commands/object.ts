@@ -5,6 +5,7 @@ import { Type } from '../../store/api.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { encodingName } from '../encoding.ts';
+import { helpCommand } from './help.ts';
 import { keyAt } from './key-specs.ts';
 
 const LFU_NOT_SELECTED =
@@ -16,7 +17,6 @@ const SHARED_INTEGERS = 10_000;
 const SHARED_REFERENCES = 2 ** 31 - 1;
 
 const HELP = [
-  'OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:',
   'ENCODING <key>',
   '    Name the representation of the value at <key>.',
   'FREQ <key>',
@@ -25,8 +25,6 @@ const HELP = [
   '    Tell for how many seconds <key> has not been used.',
   'REFCOUNT <key>',
   '    Tell how many references there are to the value at <key>.',
-  'HELP',
-  '    Print this help.',
 ];
 
 const shown = new Slice();
@@ -79,19 +77,6 @@ export const objectCommand: Command = {
     aboutKey('refcount', '2.2.3', 'Tells how many references there are to a value.', (context) =>
       context.reply.integer(references(context)),
     ),
-    {
-      name: 'help',
-      arity: 2,
-      flags: ['loading', 'stale'],
-      categories: ['keyspace'],
-      group: 'generic',
-      since: '6.2.0',
-      complexity: 'O(1)',
-      summary: 'Lists the subcommands.',
-      run: ({ reply }) => {
-        reply.array(HELP.length);
-        for (const line of HELP) reply.simple(line);
-      },
-    },
+    helpCommand('generic', '6.2.0', HELP),
   ],
 };

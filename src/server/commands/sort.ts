@@ -6,6 +6,7 @@ import { Type, WrongTypeError, type Database } from '../../store/api.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { syntaxError } from '../errors.ts';
+import { announceIfNew } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
 import { keyAt } from './key-specs.ts';
 
@@ -230,6 +231,7 @@ function store(context: Context, key: Slice, elements: Bytes[], patterns: Patter
       ends.push(values.pos);
     }
   }
+  if (ends.length > 0) announceIfNew(context, key);
   const existed = db.remove(key);
   if (ends.length > 0) {
     const list = db.list(key, true);

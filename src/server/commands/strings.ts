@@ -16,6 +16,7 @@ import {
   syntaxError,
   wrongArgumentCount,
 } from '../errors.ts';
+import { announceIfNew } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
 import { deadlineArgument } from './deadlines.ts';
 import { keyAt, keysFrom } from './key-specs.ts';
@@ -60,6 +61,7 @@ function set(context: Context): void {
   const { args, db } = context;
   const key = args[1];
   if (context.argc === 3) {
+    announceIfNew(context, key);
     db.setString(key, args[2]);
     context.changed(key, '$', 'set');
     context.reply.ok();
@@ -97,6 +99,7 @@ function set(context: Context): void {
     if (!get) context.reply.null();
     return;
   }
+  announceIfNew(context, key);
   if (expiration === Expiration.Keep) db.replaceString(key, args[2]);
   else db.setString(key, args[2]);
   context.changed(key, '$', 'set');
@@ -114,6 +117,7 @@ function expireNew(context: Context, key: Slice, value: Slice, until: number): v
 function setAndExpire(context: Context, expiration: Expiration): void {
   const [, key, , value] = context.args;
   const until = deadline(context, expiration, 2);
+  announceIfNew(context, key);
   context.db.setString(key, value);
   context.changed(key, '$', 'set');
   expireNew(context, key, value, until);
@@ -126,6 +130,7 @@ function setnx(context: Context): void {
     context.reply.integer(0);
     return;
   }
+  context.event(args[1], 'n', 'new');
   db.setString(args[1], args[2]);
   context.changed(args[1], '$', 'set');
   context.reply.integer(1);
@@ -133,7 +138,7 @@ function setnx(context: Context): void {
 
 function getset(context: Context): void {
   const { args } = context;
-  replyString(context);
+  if (!replyString(context)) context.event(args[1], 'n', 'new');
   context.db.setString(args[1], args[2]);
   context.changed(args[1], '$', 'set');
   context.effect('SET', args[1], args[2]);
@@ -210,6 +215,7 @@ function getIfString(db: Database, key: Slice): boolean {
 function setPairs(context: Context): void {
   const { args, db, argc } = context;
   for (let i = 1; i < argc; i += 2) {
+    announceIfNew(context, args[i]);
     db.setString(args[i], args[i + 1]);
     context.changed(args[i], '$', 'set');
   }
@@ -238,6 +244,7 @@ function append(context: Context): void {
   const key = args[1];
   const value = db.string(key);
   if (value === null) {
+    context.event(key, 'n', 'new');
     db.setString(key, args[2]);
     reply.integer(args[2].length);
   } else {
@@ -270,6 +277,7 @@ function setrange(context: Context): void {
   }
   db.string(key); // a wrong type comes before a wrong length
   checkLength(context, offset + part.length);
+  announceIfNew(context, key);
   const value = db.string(key, true);
   value.write(offset, part);
   reply.integer(value.length);
@@ -301,6 +309,7 @@ function increment(context: Context, delta: number): void {
     incrementLong(context, BigInt(delta));
     return;
   }
+  if (!exists) context.event(key, 'n', 'new');
   digits.clear();
   digits.decimal(sum);
   text.set(digits.u8, digits.view, 0, digits.pos);
@@ -315,6 +324,7 @@ function incrementLong(context: Context, delta: bigint): void {
   if (value === undefined) throw new CommandError(NOT_INTEGER);
   const sum = value + delta;
   if (sum > INT64_MAX || sum < INT64_MIN) throw new CommandError(INCREMENT_OVERFLOW);
+  announceIfNew(context, key);
   context.db.replaceString(key, Slice.from(sum.toString()));
   context.changed(key, '$', 'incrby');
   context.reply.integer(sum);
@@ -348,6 +358,7 @@ function incrbyfloat(context: Context): void {
   const sum = addExtended(value, delta);
   if (sum === undefined) throw new CommandError(NAN_OR_INFINITY);
   const printed = Slice.from(formatExtended(sum));
+  announceIfNew(context, key);
   db.replaceString(key, printed);
   db.setEncoding(key, Encoding.Text);
   context.changed(key, '$', 'incrbyfloat');
