@@ -18,7 +18,7 @@ export interface LmdbStats {
 }
 
 /** The map is made this large at first, or twice the file, and doubled by lmdb when the file outgrows it. */
-const FIRST_MAP_BYTES = 256 * 1024 ** 2;
+const FIRST_MAP_BYTES = 64 * 1024 ** 2;
 
 /**
  * Opens a data file in this thread; threads that open the same file share one environment.
