@@ -34,9 +34,10 @@ export class CollectionTable {
 
   private top = 1;
   private readonly freeSlots: number[] = [];
-  /** Slots whose collections were dropped and whose pages are being freed; the last is at `dropNumber`. */
+  /** Slots of dropped collections; the one whose pages are being freed (0: none), and its next number. */
   private readonly dropped: number[] = [];
-  private dropNumber = 0;
+  private freeing = 0;
+  private freeNumber = 0;
 
   constructor(arena: Arena) {
     this.arena = arena;
@@ -152,22 +153,24 @@ export class CollectionTable {
 
   /** Frees about `pages` pages of dropped collections; true while there are more. */
   freeSlice(pages: number): boolean {
-    while (this.dropped.length > 0 && pages > 0) {
-      const slot = this.dropped[0];
-      const end = this.entries[slot] * NODE_ENTRIES ** (this.levels[slot] - 1);
-      while (this.dropNumber < end && pages > 0) {
-        pages--;
-        this.dropNumber += this.freeStep(slot, this.dropNumber);
+    for (let left = pages; left > 0; left--) {
+      if (this.freeing === 0) {
+        this.freeing = this.dropped.pop() ?? 0;
+        this.freeNumber = 0;
+        if (this.freeing === 0) return false;
       }
-      if (this.dropNumber < end) break;
+      const slot = this.freeing;
+      if (this.freeNumber < this.entries[slot] * NODE_ENTRIES ** (this.levels[slot] - 1)) {
+        this.freeNumber += this.freeStep(slot, this.freeNumber);
+        continue;
+      }
       this.arena.free(this.root[slot]);
       this.root[slot] = 0;
       this.levels[slot] = 0;
       this.freeSlots.push(slot);
-      this.dropped.shift();
-      this.dropNumber = 0;
+      this.freeing = 0;
     }
-    return this.dropped.length > 0;
+    return this.freeing !== 0 || this.dropped.length > 0;
   }
 
   /** Frees the page of a number, and behind a node's last page the node; returns how many numbers that was. */

@@ -5,6 +5,7 @@
  * Descriptor of a collection in its record, words: root, height and count of its tree; next page
  * number; first free page number; root, height and count of a second tree, if there is one.
  */
+import { SLAB_BYTES } from './arena.ts';
 import type { ValueHandle, ValueRef } from './record.ts';
 import type { Pages } from './pages.ts';
 import { TreeCheck } from './tree-check.ts';
@@ -12,6 +13,9 @@ import type { Tree } from './tree.ts';
 
 const ONE_TREE_BYTES = 5 * 4;
 const TWO_TREES_BYTES = 8 * 4;
+
+/** A new slab for each of: pages, the record, page tables twice; and the packed elements in pages. */
+const TREE_ROOM = 5 * SLAB_BYTES;
 
 export abstract class Collection implements ValueHandle {
   readonly value: ValueRef;
@@ -38,13 +42,17 @@ export abstract class Collection implements ValueHandle {
 
   /** After a change of a tree: brings the descriptor up to date, or removes the key of an empty collection. */
   protected save(): void {
-    const { value, first, second, pages } = this;
-    if (first.count === 0) {
-      value.removeKey();
+    if (this.first.count === 0) {
+      this.value.removeKey();
       return;
     }
-    value.touch();
-    const { i32, descriptor: at } = value;
+    this.value.touch();
+    this.writeDescriptor();
+  }
+
+  private writeDescriptor(): void {
+    const { first, second, pages } = this;
+    const { i32, descriptor: at } = this.value;
     i32[at] = first.root;
     i32[at + 1] = first.height;
     i32[at + 2] = first.count;
@@ -57,13 +65,17 @@ export abstract class Collection implements ValueHandle {
     }
   }
 
-  /** Gives the value empty trees in place of its payload, which is lost. */
-  protected makeTrees(): void {
-    this.pages.reserve(2);
+  /**
+   * Gives the value empty trees in place of its payload, which is lost. `bytes` is what is added next:
+   * room for it is made sure of here, so that no empty collection is left behind.
+   */
+  protected makeTrees(bytes: number): void {
+    this.pages.arena.reserve(bytes + TREE_ROOM);
     this.value.makeTree(this.second === null ? ONE_TREE_BYTES : TWO_TREES_BYTES);
     this.pages.open(this.value.collection, 1, 0);
     this.first.create();
     this.second?.create();
+    this.writeDescriptor();
   }
 
   /** Bytes of pages and page table; 0 while packed. */

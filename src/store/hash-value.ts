@@ -48,7 +48,7 @@ export class HashHandle extends Collection implements Hash {
       const offset = this.packed.find(field);
       if (offset >= 0 ? this.replacePacked(offset, field, value) : this.addPacked(field, value))
         return offset < 0;
-      this.moveToTree();
+      this.moveToTree(field.end - field.start + value.end - value.start);
     }
     const hash = this.value.ground.hasher.hash32(field);
     const found = this.tree.find(hash, 0, field);
@@ -79,9 +79,9 @@ export class HashHandle extends Collection implements Hash {
     return true;
   }
 
-  private moveToTree(): void {
+  private moveToTree(bytes: number): void {
     const old = new PackedItems(detachedPayload(this.value), 0, 2);
-    this.makeTrees();
+    this.makeTrees(bytes);
     for (let rank = 0, offset = 1; rank < old.count; rank++, offset = old.after(offset)) {
       old.item(offset, 0, this.fieldAt);
       old.item(offset, 1, this.valueAt);
@@ -89,7 +89,6 @@ export class HashHandle extends Collection implements Hash {
       this.tree.find(hash, 0, this.fieldAt);
       this.tree.insert(hash, 0, this.fieldAt, this.valueAt);
     }
-    this.save();
   }
 
   remove(field: Slice): boolean {

@@ -74,20 +74,19 @@ export class ListHandle extends Collection implements List {
         this.packed.insert(index, element);
         return;
       }
-      this.moveToTree();
+      this.moveToTree(element.end - element.start);
     }
     this.tree.insert(index, element);
     this.save();
   }
 
-  private moveToTree(): void {
+  private moveToTree(bytes: number): void {
     const old = new PackedList(detachedPayload(this.value));
-    this.makeTrees();
+    this.makeTrees(bytes);
     for (let rank = 0, offset = 1; rank < old.count; rank++, offset = old.after(offset)) {
       old.element(offset, this.element);
       this.tree.insert(rank, this.element);
     }
-    if (this.tree.count > 0) this.save();
   }
 
   at(index: number, into: Slice): boolean {
@@ -111,7 +110,7 @@ export class ListHandle extends Collection implements List {
         packed.replace(index, element);
         return;
       }
-      this.moveToTree();
+      this.moveToTree(element.end - element.start);
     }
     this.tree.replace(index, element);
     this.save();

@@ -107,6 +107,7 @@ export abstract class Packed {
   /** Null, or what is wrong with the payload. */
   check(): string | null {
     const { u8, start, length } = this.value;
+    if (length === 0) return null;
     let at = start + 1;
     for (let rank = 0; rank < this.count; rank++) {
       if (at >= start + length) return `element ${rank} lies outside the record`;

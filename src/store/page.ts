@@ -135,14 +135,20 @@ export function compactPage(i32: Int32Array, u8: Buffer, w: number, stride: numb
   i32[w + 1] = top;
 }
 
-/** The slot from which on about half of the used bytes lie; at least 1 and below the count, which is at least 2. */
+/**
+ * The slot at which a page is cut into two as equal as can be, both with at least one of its entries,
+ * which are at least two. Neither part exceeds half by more than half an entry: with entries of at most
+ * a third of a page there is room for one more in either.
+ */
 export function middleSlot(i32: Int32Array, w: number, stride: number, pageBytes: number): number {
   const count = i32[w] & COUNT_MASK;
-  const half = usedBytes(i32, w, stride, pageBytes) >>> 1;
+  const used = usedBytes(i32, w, stride, pageBytes);
   let slot = 0;
   let at = w + HEADER_WORDS + stride - 1;
-  for (let bytes = 0; slot < count - 1 && bytes < half; slot++, at += stride) {
-    bytes += stride * 4 + ((i32[at] >>> LENGTH_SHIFT) & LENGTH_MASK);
+  for (let bytes = 0; slot < count - 1; slot++, at += stride) {
+    const size = stride * 4 + ((i32[at] >>> LENGTH_SHIFT) & LENGTH_MASK);
+    if (2 * bytes + size > used) break;
+    bytes += size;
   }
   return slot === 0 ? 1 : slot;
 }

@@ -41,7 +41,7 @@ export class SetHandle extends Collection implements SetValue {
         packed.write(offset, member);
         return true;
       }
-      this.moveToTree();
+      this.moveToTree(member.end - member.start);
     }
     const hash = value.ground.hasher.hash32(member);
     if (tree.find(hash, 0, member)) return false;
@@ -50,16 +50,15 @@ export class SetHandle extends Collection implements SetValue {
     return true;
   }
 
-  private moveToTree(): void {
+  private moveToTree(bytes: number): void {
     const old = new PackedItems(detachedPayload(this.value), 0, 1);
-    this.makeTrees();
+    this.makeTrees(bytes);
     for (let rank = 0, offset = 1; rank < old.count; rank++, offset = old.after(offset)) {
       old.item(offset, 0, this.member);
       const hash = this.value.ground.hasher.hash32(this.member);
       this.tree.find(hash, 0, this.member);
       this.tree.insert(hash, 0, this.member, NO_VALUE);
     }
-    this.save();
   }
 
   has(member: Slice): boolean {

@@ -68,7 +68,7 @@ export class KeyedTree extends SearchTree {
     if (!this.makeRoom(need)) {
       this.split(word0, word1, key);
       this.find(word0, word1, key);
-      this.makeRoom(need);
+      if (!this.makeRoom(need)) throw new Error('a page that was split has no room for the entry');
     }
     this.arena.touch(this.leaf);
     this.addToCounts(1);

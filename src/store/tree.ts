@@ -181,7 +181,7 @@ export abstract class Tree extends TreeCursor {
     const right = this.splitPage(ref, middle, PageType.Inner, stride);
     const toRight = slot > middle || middle === entries;
     const target = toRight ? right : ref;
-    this.fitsAfterCompaction(target, need);
+    if (!this.fitsAfterCompaction(target, need)) throw new Error('an inner page that was split has no room');
     this.putChild(target, toRight ? slot - middle : slot, child, count);
     const rightCount = this.countBelow(right);
     this.takeSeparator(right, 0);

@@ -62,7 +62,7 @@ export class ZSetHandle extends Collection implements ZSet {
         return false;
       }
       if (this.addPacked(member, score)) return true;
-      this.moveToTrees();
+      this.moveToTrees(2 * (member.end - member.start));
     }
     const isNew = this.setInTrees(member, score);
     this.save();
@@ -138,15 +138,14 @@ export class ZSetHandle extends Collection implements ZSet {
     return rank;
   }
 
-  private moveToTrees(): void {
+  private moveToTrees(bytes: number): void {
     const detached = detachedPayload(this.value);
     const old = new PackedItems(detached, SCORE_BYTES, 1);
-    this.makeTrees();
+    this.makeTrees(bytes);
     for (let rank = 0, offset = 1; rank < old.count; rank++, offset = old.after(offset)) {
       old.item(offset, 0, this.member);
       this.setInTrees(this.member, detached.view.getFloat64(detached.start + offset, true));
     }
-    this.save();
   }
 
   remove(member: Slice): boolean {

@@ -36,6 +36,7 @@ const SHAPES: Shape[] = [
   { pageBytes: 256, keyWords: 2, words: 2, prefix: 60, usual: 30, rare: 1000 },
   { pageBytes: 512, keyWords: 2, words: 5, prefix: 0, usual: 20, rare: 5000 },
   { pageBytes: PAGE_BYTES, keyWords: 1, words: 1e9, prefix: 0, usual: 20, rare: 700 },
+  { pageBytes: PAGE_BYTES, keyWords: 2, words: 4, prefix: 0, usual: 325, rare: 700 },
   { pageBytes: PAGE_BYTES, keyWords: 2, words: 50, prefix: 700, usual: 20, rare: 10_000 },
 ];
 
