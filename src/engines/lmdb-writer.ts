@@ -1,3 +1,4 @@
+import { statfsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -35,12 +36,22 @@ function write(batch: PackedBatch): void {
   while (rows.advance()) if (rows.value !== undefined) puts++;
   if (puts > 0) checkSpace(batch.length);
   const again = new RowCursor(batch);
-  db.transactionSync(() => {
-    while (again.advance()) {
-      if (again.value === undefined) db.removeSync(again.key);
-      else db.putSync(again.key, again.value);
-    }
-  });
+  try {
+    db.transactionSync(() => {
+      while (again.advance()) {
+        if (again.value === undefined) db.removeSync(again.key);
+        else db.putSync(again.key, again.value);
+      }
+    });
+  } catch (error) {
+    throw diskIsFull(batch.length) ? new Error('no space left on device', { cause: error }) : error;
+  }
+}
+
+/** A file system without room for all of a write takes a part of it; LMDB calls that an I/O error. */
+function diskIsFull(wanted: number): boolean {
+  const { bavail, bsize } = statfsSync(dirname(path));
+  return bavail * bsize < 2 * wanted;
 }
 
 /**
