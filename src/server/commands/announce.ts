@@ -12,3 +12,14 @@ export function announceKey(context: Context, key: Slice): void {
   context.event(key, 'n', 'new');
   context.ready(key);
 }
+
+/** A command that reads has looked for a key: counted in INFO's keyspace hits and misses. */
+export function lookedUp(context: Context, key: Slice, found: boolean): void {
+  const { statistics } = context.server;
+  if (found) {
+    statistics.keyspaceHits++;
+  } else {
+    statistics.keyspaceMisses++;
+    context.event(key, 'm', 'keymiss');
+  }
+}

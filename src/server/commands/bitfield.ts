@@ -6,7 +6,7 @@ import { CommandError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { stringChangedInPlace } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
-import { announceIfNew } from './announce.ts';
+import { announceIfNew, lookedUp } from './announce.ts';
 
 const NOT_BIT_OFFSET = 'ERR bit offset is not an integer or out of range';
 const INVALID_TYPE =
@@ -154,7 +154,9 @@ export function bitfield(context: Context, readOnly: boolean): void {
   if (readOnly && writes.length > 0) throw new CommandError(GET_ONLY);
   let value = db.string(key);
   let changed = false;
-  if (writes.length > 0) {
+  if (writes.length === 0) {
+    lookedUp(context, key, value !== null);
+  } else {
     // The string reaches as far as the farthest field before the first is written.
     const last = writes.reduce((end, { offset, bits }) => Math.max(end, offset + bits - 1), 0);
     const length = Math.floor(last / 8) + 1;

@@ -7,7 +7,7 @@ import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { stringChangedInPlace } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
-import { announceIfNew } from './announce.ts';
+import { announceIfNew, lookedUp } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
 import { countBits, findBit } from './bit-runs.ts';
 import { bitfield, bitOffset } from './bitfield.ts';
@@ -41,10 +41,17 @@ function setbit(context: Context): void {
   context.reply.integer((old & mask) === 0 ? 0 : 1);
 }
 
+/** The string at a key that is read. */
+function open(context: Context, key: Slice): StringValue | null {
+  const value = context.db.string(key);
+  lookedUp(context, key, value !== null);
+  return value;
+}
+
 function getbit(context: Context): void {
   const offset = bitOffset(context, 2);
   const at = Math.floor(offset / 8);
-  const value = context.db.string(context.args[1]);
+  const value = open(context, context.args[1]);
   const byte = value === null || at >= value.length ? 0 : value.byteAt(at);
   context.reply.integer((byte >>> (7 - (offset & 7))) & 1);
 }
@@ -59,7 +66,7 @@ function unitIsBit(context: Context, i: number): boolean {
 
 function bitcount(context: Context): void {
   const { argc, reply } = context;
-  const value = context.db.string(context.args[1]);
+  const value = open(context, context.args[1]);
   if (value === null) {
     reply.integer(0);
     return;
@@ -92,7 +99,7 @@ function bitpos(context: Context): void {
   const { argc, reply } = context;
   const bit = clampedInteger(context, 2);
   if (bit !== 0 && bit !== 1) throw new CommandError(NOT_BIT_ARGUMENT);
-  const value = context.db.string(context.args[1]);
+  const value = open(context, context.args[1]);
   if (value === null) {
     reply.integer(bit === 1 ? -1 : 0);
     return;
@@ -174,7 +181,7 @@ function bitop(context: Context): void {
   for (let i = 3; i < argc; i++) {
     // The target may be among the sources, and is changed through the one handle that is read.
     const isTarget = args[i].equals(target);
-    const value: StringValue | null = isTarget && targetValue !== null ? targetValue : db.string(args[i]);
+    const value: StringValue | null = isTarget && targetValue !== null ? targetValue : open(context, args[i]);
     if (isTarget) targetValue = value;
     values.push(value);
     length = Math.max(length, value?.length ?? 0);

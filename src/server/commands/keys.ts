@@ -6,6 +6,7 @@ import { Type, type Database } from '../../store/api.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { DB_OUT_OF_RANGE, NO_SUCH_KEY, SAME_OBJECT, syntaxError } from '../errors.ts';
+import { lookedUp } from './announce.ts';
 import { clampedInteger, scanCursor } from './arguments.ts';
 import { deadlineArgument } from './deadlines.ts';
 import { keyAt, keysFrom } from './key-specs.ts';
@@ -36,14 +37,20 @@ function del(context: Context): void {
 }
 
 function countExisting(context: Context): void {
-  const { args, argc, db } = context;
   let count = 0;
-  for (let i = 1; i < argc; i++) if (db.type(args[i]) !== Type.None) count++;
+  for (let i = 1; i < context.argc; i++) if (typeOf(context, context.args[i]) !== Type.None) count++;
   context.reply.integer(count);
 }
 
+/** The type of the value at a key that is read. */
+function typeOf(context: Context, key: Slice): Type {
+  const type = context.db.type(key);
+  lookedUp(context, key, type !== Type.None);
+  return type;
+}
+
 function type(context: Context): void {
-  context.reply.simple(TYPE_NAMES[context.db.type(context.args[1])]);
+  context.reply.simple(TYPE_NAMES[typeOf(context, context.args[1])]);
 }
 
 function expire(context: Context, seconds: boolean, relative: boolean): void {
@@ -89,9 +96,13 @@ function expire(context: Context, seconds: boolean, relative: boolean): void {
 /** Replies with the time of expiry, or -1 when there is none, or -2 when the key does not exist. */
 function timeOfExpiry(context: Context, seconds: boolean, relative: boolean): void {
   const key = context.args[1];
+  if (typeOf(context, key) === Type.None) {
+    context.reply.integer(-2);
+    return;
+  }
   const deadline = context.db.expiry(key);
   if (deadline === 0) {
-    context.reply.integer(context.db.type(key) === Type.None ? -2 : -1);
+    context.reply.integer(-1);
     return;
   }
   const time = Math.max(0, relative ? deadline - context.now : deadline);
@@ -236,7 +247,7 @@ function copy(context: Context): void {
     else throw syntaxError();
   }
   if (target.index === db.index && from.equals(to)) throw new CommandError(SAME_OBJECT);
-  if (db.type(from) === Type.None || (!replace && target.type(to) !== Type.None)) {
+  if (typeOf(context, from) === Type.None || (!replace && target.type(to) !== Type.None)) {
     reply.integer(0);
     return;
   }

@@ -4,6 +4,7 @@ import { WrongTypeError } from '../../store/api.ts';
 import { CommandError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { syntaxError } from '../errors.ts';
+import { lookedUp } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
 
 const NOT_STRINGS = 'ERR The specified keys must contain string values';
@@ -20,7 +21,9 @@ interface Match {
 function stringAt(context: Context, i: number): Buffer {
   const bytes = new Slice();
   try {
-    return context.db.getString(context.args[i], bytes) ? bytes.toBuffer() : Buffer.alloc(0);
+    const found = context.db.getString(context.args[i], bytes);
+    lookedUp(context, context.args[i], found);
+    return found ? bytes.toBuffer() : Buffer.alloc(0);
   } catch (error) {
     if (error instanceof WrongTypeError) throw new CommandError(NOT_STRINGS);
     throw error;

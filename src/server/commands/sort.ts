@@ -6,7 +6,7 @@ import { Type, WrongTypeError, type Database } from '../../store/api.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { syntaxError } from '../errors.ts';
-import { announceIfNew } from './announce.ts';
+import { announceIfNew, lookedUp } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
 import { keyAt } from './key-specs.ts';
 
@@ -198,6 +198,7 @@ function sort(context: Context, readOnly: boolean): void {
   const options = parseOptions(context, readOnly);
   const { db, reply } = context;
   const type = db.type(context.args[1]);
+  lookedUp(context, context.args[1], type !== Type.None);
   const elements = sorted(context, type, options);
   const { start, size } = limits(elements.length, options);
   if (options.store !== null) {

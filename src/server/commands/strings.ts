@@ -3,7 +3,7 @@ import { addExtended, formatExtended, parseExtended, type Extended } from '../..
 import { INT64_MAX, INT64_MIN, parseInt64, sliceInteger } from '../../bytes/number.ts';
 import { ByteSink } from '../../bytes/sink.ts';
 import { Slice } from '../../bytes/slice.ts';
-import { Type, WrongTypeError, type Database } from '../../store/api.ts';
+import { Type, WrongTypeError, type StringValue } from '../../store/api.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { Encoding, stringChangedInPlace } from '../encoding.ts';
@@ -16,7 +16,7 @@ import {
   syntaxError,
   wrongArgumentCount,
 } from '../errors.ts';
-import { announceIfNew } from './announce.ts';
+import { announceIfNew, lookedUp } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
 import { deadlineArgument } from './deadlines.ts';
 import { keyAt, keysFrom } from './key-specs.ts';
@@ -28,14 +28,27 @@ const stored = new Slice();
 const text = new Slice();
 const digits = new ByteSink(64);
 
+/** Shows the string at a key that is read in `stored`; false when there is none. */
+function read(context: Context, key: Slice): boolean {
+  const found = context.db.getString(key, stored);
+  lookedUp(context, key, found);
+  return found;
+}
+
 /** Replies with the string at args[1], or null; false when there is none. */
 function replyString(context: Context): boolean {
-  if (!context.db.getString(context.args[1], stored)) {
-    context.reply.null();
-    return false;
-  }
-  context.reply.bulk(stored);
-  return true;
+  const found = read(context, context.args[1]);
+  if (found) context.reply.bulk(stored);
+  else context.reply.null();
+  return found;
+}
+
+/** The string at args[1], to be read. */
+function open(context: Context): StringValue | null {
+  const key = context.args[1];
+  const value = context.db.string(key);
+  lookedUp(context, key, value !== null);
+  return value;
 }
 
 const Expiration = { None: 0, Ex: 1, Px: 2, ExAt: 3, PxAt: 4, Keep: 5, Persist: 6 } as const;
@@ -100,8 +113,9 @@ function set(context: Context): void {
     return;
   }
   announceIfNew(context, key);
-  if (expiration === Expiration.Keep) db.replaceString(key, args[2]);
-  else db.setString(key, args[2]);
+  const kept = expiration === Expiration.Keep ? db.expiry(key) : 0;
+  db.setString(key, args[2]);
+  if (kept !== 0) db.setExpiry(key, kept);
   context.changed(key, '$', 'set');
   if (timeAt > 0) expireNew(context, key, args[2], until);
   if (!get) context.reply.ok();
@@ -172,7 +186,7 @@ function getex(context: Context): void {
       throw syntaxError();
     }
   }
-  if (!db.getString(key, stored)) {
+  if (!read(context, key)) {
     context.reply.null();
     return;
   }
@@ -194,18 +208,18 @@ function getex(context: Context): void {
 }
 
 function mget(context: Context): void {
-  const { args, db, reply, argc } = context;
+  const { args, reply, argc } = context;
   reply.array(argc - 1);
   for (let i = 1; i < argc; i++) {
-    if (getIfString(db, args[i])) reply.bulk(stored);
+    if (readIfString(context, args[i])) reply.bulk(stored);
     else reply.null();
   }
 }
 
-/** Shows a string in `stored`; what is no string counts as absent. */
-function getIfString(db: Database, key: Slice): boolean {
+/** As `read`; what is no string counts as absent. */
+function readIfString(context: Context, key: Slice): boolean {
   try {
-    return db.getString(key, stored);
+    return read(context, key);
   } catch (error) {
     if (error instanceof WrongTypeError) return false;
     throw error;
@@ -262,7 +276,7 @@ function checkLength(context: Context, length: number): void {
 }
 
 function strlen(context: Context): void {
-  context.reply.integer(context.db.string(context.args[1])?.length ?? 0);
+  context.reply.integer(open(context)?.length ?? 0);
 }
 
 function setrange(context: Context): void {
@@ -288,7 +302,7 @@ function setrange(context: Context): void {
 function getrange(context: Context): void {
   let start = clampedInteger(context, 2);
   let end = clampedInteger(context, 3);
-  const value = context.db.string(context.args[1]);
+  const value = open(context);
   const length = value?.length ?? 0;
   const empty = start < 0 && end < 0 && start > end;
   if (start < 0) start = Math.max(0, length + start);
