@@ -35,6 +35,13 @@ interface Value {
 
 const latin1 = (bytes: Bytes): Slice => Slice.from(Buffer.from(bytes, 'latin1'));
 
+/** A value that shares nothing with the given one; structuredClone would turn a Buffer into a Uint8Array. */
+function copyOf(value: Value): Value {
+  const { content } = value;
+  const copy = 'bytes' in content ? { bytes: Buffer.from(content.bytes) } : structuredClone(content);
+  return { ...value, content: copy };
+}
+
 /** FNV-1a: an order for scans that has nothing to do with insertion. */
 function hash(bytes: Bytes): number {
   let h = 0x811c9dc5;
@@ -166,7 +173,7 @@ export class ModelDatabase implements Database {
 
   copy(key: Slice, target: Database, to: Slice): void {
     const value = this.find(key);
-    if (value !== undefined) (target as ModelDatabase).keys.set(to.latin1(), structuredClone(value));
+    if (value !== undefined) (target as ModelDatabase).keys.set(to.latin1(), copyOf(value));
   }
 
   encoding(key: Slice): number {
