@@ -6,7 +6,8 @@ import { PersistentStore, type DurabilityOptions } from '../../src/store/persist
 import { RowDamagedError } from '../../src/store/recovery.ts';
 import { RedoDamagedError } from '../../src/store/redo.ts';
 import { PlainSource, type Effect } from './plain-source.ts';
-import { DiskFault, SimulatedDisk, chooseSeed, seeded } from './simulated-disk.ts';
+import { seeds, uniform } from './random.ts';
+import { DiskFault, SimulatedDisk } from './simulated-disk.ts';
 import { SimulatedEngine } from './simulated-engine.ts';
 
 const PATH = '/simulated/data';
@@ -303,8 +304,8 @@ describe('damage stops the start', () => {
 });
 
 test('a crash at any moment: nothing acknowledged is lost, nothing is half-done', async () => {
-  const seed = chooseSeed();
-  const random = seeded(seed);
+  const seed = seeds(1)[0];
+  const random = uniform(seed);
   for (let round = 0; round < 60; round++) {
     let machine = newMachine();
     let history: Effect[][] = [];

@@ -39,6 +39,12 @@ export class Random {
   }
 }
 
+/** A generator of numbers in [0, 1). */
+export function uniform(seed: number): () => number {
+  const random = new Random(seed);
+  return () => random.real();
+}
+
 /** Seeds of a random test: one from the clock unless SEED repeats one. */
 export function seeds(count: number): number[] {
   const first = process.env.SEED === undefined ? Date.now() % 1_000_000 : Number(process.env.SEED);

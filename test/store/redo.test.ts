@@ -3,7 +3,8 @@ import { DELETE_LENGTH } from '../../src/engines/engine.ts';
 import type { ByteSink } from '../../src/bytes/sink.ts';
 import { REDO_HEADER_BYTES, redoName } from '../../src/store/redo-format.ts';
 import { RedoDamagedError, RedoWriter, verifyRedo, type RedoFile } from '../../src/store/redo.ts';
-import { DiskFault, SimulatedDisk, chooseSeed, seeded } from './simulated-disk.ts';
+import { seeds, uniform } from './random.ts';
+import { DiskFault, SimulatedDisk } from './simulated-disk.ts';
 
 const DIRECTORY = '/data/redo';
 const DIRECTORY_ID = '0123456789abcdef0123456789abcdef';
@@ -43,7 +44,7 @@ describe('redo file', () => {
     for (const rows of [0, 1, 2000]) {
       const disk = new SimulatedDisk();
       const writer = begin(disk);
-      await fill(writer, rows, seeded(7));
+      await fill(writer, rows, uniform(7));
       const written = await writer.commit();
       expect(verify(disk)).toEqual(written);
       expect(written).toMatchObject({ path: PATH, position: 77, rows, rowsOffset: REDO_HEADER_BYTES });
@@ -78,11 +79,11 @@ describe('redo file', () => {
   test('a flipped bit anywhere is found, with its place', async () => {
     const disk = new SimulatedDisk();
     const writer = begin(disk);
-    await fill(writer, 1200, seeded(3));
+    await fill(writer, 1200, uniform(3));
     await writer.commit();
     const whole = Buffer.from(disk.read(PATH));
-    const seed = chooseSeed();
-    const random = seeded(seed);
+    const seed = seeds(1)[0];
+    const random = uniform(seed);
     const places = [0, 5, 9, 17, 25, whole.length - 1, whole.length - 9, whole.length - 41];
     for (let i = 0; i < 60; i++) places.push(Math.floor(random() * whole.length));
     for (const place of places) {
@@ -104,7 +105,7 @@ describe('redo file', () => {
     for (const operation of ['write', 'sync', 'rename', 'sync-directory'] as const) {
       const disk = new SimulatedDisk();
       const writer = begin(disk);
-      await fill(writer, 300, seeded(1));
+      await fill(writer, 300, uniform(1));
       disk.fault = (seen) => (seen === operation ? new DiskFault('ENOSPC') : null);
       await expect(writer.commit(), operation).rejects.toThrow('ENOSPC');
       disk.fault = () => null;
@@ -114,8 +115,8 @@ describe('redo file', () => {
   });
 
   test('a power loss before the commit leaves no redo file, after it a whole one', async () => {
-    const seed = chooseSeed();
-    const random = seeded(seed);
+    const seed = seeds(1)[0];
+    const random = uniform(seed);
     for (let round = 0; round < 60; round++) {
       const disk = new SimulatedDisk();
       const writer = begin(disk);

@@ -261,21 +261,3 @@ class SimulatedFile implements DiskFile {
     // nothing is held
   }
 }
-
-/** mulberry32: uniform in [0, 1), the same numbers for the same seed. */
-export function seeded(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
-/** The seed of a random test: ARDENT_SEED, or a new one; print it with a failure. */
-export function chooseSeed(): number {
-  const given = process.env['ARDENT_SEED'];
-  return given === undefined ? Math.floor(Math.random() * 0x7fffffff) : Number(given);
-}
