@@ -1,6 +1,7 @@
 // Compares the two RocksDB bindings: node bench-micro/engines-rocksdb.mjs <package> [rows] [valueBytes]
 // Two RocksDB libraries in one process crash it: one package a run. Install the other one with
 // `npm install --no-save rocksdb@5.2.1`.
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, statSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -15,8 +16,9 @@ const require = createRequire(import.meta.url);
 const directory = mkdtempSync(join(tmpdir(), 'rocksdb-'));
 
 const keyOf = (i) => Buffer.from(`key:${String(i).padStart(12, '0')}`);
-const value = Buffer.alloc(valueBytes);
-for (let i = 0; i < valueBytes; i++) value[i] = (i * 2654435761) >>> 13;
+/** Bytes that do not compress; a row's value is a piece of them. */
+const noise = randomBytes(4 * MB);
+const valueOf = (i) => noise.subarray((i * 4099) % (3 * MB)).subarray(0, valueBytes);
 const shuffled = (i) => Number((BigInt(i) * 2654435761n) % BigInt(rows));
 
 function level() {
@@ -30,7 +32,7 @@ function level() {
     open: () => call('open', { cacheSize: 32 * MB, writeBufferSize: 32 * MB }),
     write: (from, to) => {
       const batch = db.batch();
-      for (let i = from; i < to; i++) batch.put(keyOf(shuffled(i)), value);
+      for (let i = from; i < to; i++) batch.put(keyOf(shuffled(i)), valueOf(i));
       const packed = performance.now();
       return new Promise((resolve, reject) =>
         batch.write((error) => (error ? reject(error) : resolve(packed))),
@@ -64,7 +66,7 @@ function native() {
     open: () => db.ready(),
     write: async (from, to) => {
       const batch = db.write({ capacity: to - from });
-      for (let i = from; i < to; i++) batch.tryPut(keyOf(shuffled(i)), value);
+      for (let i = from; i < to; i++) batch.tryPut(keyOf(shuffled(i)), valueOf(i));
       const done = batch.flush();
       await Promise.resolve();
       const packed = performance.now();

@@ -11,15 +11,6 @@ import type { Opened, Start } from './protocol.ts';
 /** The file an engine's thread runs. */
 const { engine, directory, options, port } = workerData as Start;
 
-async function openBinding(site: Site): Promise<Binding> {
-  const load = await loadBinding(engine);
-  try {
-    return await load(site);
-  } catch (error) {
-    throw engineFailure(engine, directory, error);
-  }
-}
-
 /** Each engine's module is loaded on demand, so that a missing binding concerns its engine only. */
 async function loadBinding(name: EngineName): Promise<(site: Site) => Promise<Binding>> {
   try {
@@ -43,6 +34,8 @@ async function loadBinding(name: EngineName): Promise<(site: Site) => Promise<Bi
 }
 
 async function start(): Promise<void> {
+  // First of all: without its binding an engine leaves no trace in the directory.
+  const openBinding = await loadBinding(engine);
   const prefix = `${engine}.`;
   const resolved = Object.entries(resolveOptions(engine, options));
   const site: Site = {

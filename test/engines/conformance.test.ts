@@ -1,8 +1,17 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import {
@@ -350,6 +359,27 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     mkdirSync(bare);
     writeFileSync(join(bare, 'ENGINE'), identity);
     await expect(open(bare)).rejects.toMatchObject({ code: 'ENGINE_DAMAGED' });
+  });
+
+  test('a missing binding is named, and leaves no trace', async () => {
+    // A copy of the built program without its packages.
+    const copy = scratch.next();
+    for (const part of ['dist/engines', 'dist/bytes']) {
+      cpSync(new URL(part, REPOSITORY), join(copy, part), {
+        recursive: true,
+        filter: (path) => !path.endsWith('.map'),
+      });
+    }
+    writeFileSync(join(copy, 'package.json'), '{ "type": "module" }');
+    const lonely = (await import(pathToFileURL(join(copy, 'dist/engines/open.js')).href)) as {
+      openEngine: typeof openEngine;
+    };
+    const directory = scratch.next();
+    const failure = await lonely.openEngine(name, directory).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: 'ENGINE_MISSING' });
+    const binding = { leveldb: 'classic-level', lmdb: 'lmdb', rocksdb: 'rocksdb-native' };
+    expect(String(failure)).toContain(`its binding ${binding[name]} cannot be loaded`);
+    expect(existsSync(directory)).toBe(false);
   });
 
   test('an unknown or bad option is refused, and the valid ones are listed', async () => {
