@@ -60,6 +60,12 @@ export class RespWriter extends ByteSink {
     this.crlf();
   }
 
+  bulkBytes(bytes: Buffer): void {
+    this.header(36, bytes.length);
+    this.copy(bytes, 0, bytes.length);
+    this.crlf();
+  }
+
   bulkString(text: string): void {
     const bytes = Buffer.from(text);
     this.header(36, bytes.length);

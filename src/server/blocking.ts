@@ -80,9 +80,9 @@ export class Blocking {
     if (this.queues[db.index].has(key)) this.ready.push({ db, key });
   }
 
-  /** All waiting commands of the database look again: it was exchanged for another. */
-  signalDatabase(db: Database): void {
-    for (const key of this.queues[db.index].keys()) this.ready.push({ db, key });
+  /** Keys of the database that somebody waits for. */
+  keysOf(db: Database): IterableIterator<string> {
+    return this.queues[db.index].keys();
   }
 
   get pending(): boolean {
@@ -114,11 +114,14 @@ export class Blocking {
     context.resumed = false;
     if (context.blocked === null) {
       this.end(client);
+      client.unblocked = true;
       server.resume(client);
     }
     context.blocked = null;
     server.closeOutput();
-    context.publish();
+    const staged = context.takeStaged();
+    context.announce(staged);
+    context.signalReady();
   }
 
   /** Ends the waits whose time is up. */
@@ -143,6 +146,7 @@ export class Blocking {
   finish(client: Client, write: (reply: Reply) => void): void {
     const { server } = this;
     this.end(client);
+    client.unblocked = true;
     server.push(client, write);
     server.resume(client);
   }

@@ -3,7 +3,11 @@ import type { Socket } from 'node:net';
 import { RequestReader } from '../resp/request-parser.ts';
 import type { Database } from '../store/api.ts';
 import type { Wait } from './blocking.ts';
+import type { CommandEntry } from './command-entry.ts';
+import type { SubscriptionKind } from './pubsub.ts';
 import type { Server } from './server.ts';
+import type { StoredRequest } from './stored-request.ts';
+import type { TrackingState } from './tracking.ts';
 import type { Transaction } from './transactions.ts';
 import type { Turn } from './turn.ts';
 
@@ -26,6 +30,9 @@ export const Gate = {
   Monitored: 1 << 9,
 } as const;
 
+/** CLIENT REPLY: `skip-next` mutes the command after the one that runs, `skip` the one that runs. */
+export type ReplyMode = 'on' | 'off' | 'skip-next' | 'skip';
+
 export class Client {
   readonly id: number;
   readonly server: Server;
@@ -34,8 +41,23 @@ export class Client {
   readonly reader: RequestReader;
   db: Database;
   protocol: 2 | 3 = 2;
+  /** Bits of Gate. */
   gates = 0;
   name = '';
+  /** `ip:port`, or `path:0` of a unix socket; of the peer and of this end. */
+  address = '';
+  localAddress = '';
+  readonly unix: boolean;
+  /** The connection comes from this machine. */
+  local = false;
+  /** Unix ms. */
+  readonly createdAt: number;
+  lastInteraction: number;
+  lastCommand: CommandEntry | null = null;
+  noEvict = false;
+  replyMode: ReplyMode = 'on';
+  monitor = false;
+
   /** The socket is gone. */
   closed = false;
   /** To be closed when its replies are sent; nothing more is read. */
@@ -48,25 +70,53 @@ export class Client {
   heldBytes = 0;
   /** Its replies of this turn show data whose log entry is not written. */
   sawUnlogged = false;
+  /** Unix ms since when its output is above the soft limit; 0: it is not. */
+  overSoftLimitSince = 0;
 
   transaction: Transaction | null = null;
   /** A watched key has changed. */
   watchBroken = false;
   /** The command it waits in. */
   wait: Wait | null = null;
-  /** Its commands are put off: CLIENT PAUSE. */
-  postponed = false;
+  /** It waits for something other than a key: a checkpoint, the end of the server. */
+  suspended = false;
+  /** A wait has ended in this turn, and what was sent meanwhile is not run yet. */
+  unblocked = false;
+  /** The command that CLIENT PAUSE puts off. */
+  postponed: StoredRequest | null = null;
 
-  constructor(server: Server, id: number, socket: Socket | null) {
+  /** Names are one character a byte. */
+  readonly subscriptions: Record<SubscriptionKind, Set<string>> = {
+    channel: new Set(),
+    pattern: new Set(),
+    shard: new Set(),
+  };
+  subscribed = false;
+  tracking: TrackingState | null = null;
+
+  constructor(server: Server, id: number, socket: Socket | null, unix = false) {
     this.server = server;
     this.id = id;
     this.socket = socket;
+    this.unix = unix;
     this.db = server.store.database(0);
     this.reader = new RequestReader(server.requestLimits);
+    this.createdAt = Date.now();
+    this.lastInteraction = this.createdAt;
   }
 
   /** Nothing more of its input may be run now. */
   get stopped(): boolean {
-    return this.wait !== null || this.closing || this.closed || this.postponed;
+    return this.wait !== null || this.closing || this.closed || this.postponed !== null || this.suspended;
+  }
+
+  setGate(gate: number, closed: boolean): void {
+    if (closed) this.gates |= gate;
+    else this.gates &= ~gate;
+  }
+
+  /** Bytes that wait to be sent. */
+  get outputBytes(): number {
+    return this.heldBytes + (this.socket?.writableLength ?? 0);
   }
 }

@@ -1,5 +1,6 @@
 /** The command table in the form that dispatch uses: flags as bits, statistics, lookup by bytes. */
 import type { Slice } from '../bytes/slice.ts';
+import type { Histogram } from './clock.ts';
 import type { Command, CommandFlag } from './command.ts';
 import type { Context } from './context.ts';
 
@@ -58,17 +59,24 @@ export class CommandEntry {
   readonly flags: number;
   readonly run: ((context: Context) => void) | undefined;
   readonly subcommands: ReadonlyMap<string, CommandEntry> | null;
+  /** Runs by itself: no container of subcommands, no guard. */
+  readonly plain: boolean;
+  /** Ends within microseconds whatever the data: its time need not be measured apart. */
+  readonly quick: boolean;
+  readonly guard: Command['guard'];
   /** The name in lower-case bytes, for lookup. */
   readonly nameBytes: Buffer;
 
   calls = 0;
+  /** Calls whose time the clock has not shared out yet. */
+  unattributed = 0;
   microseconds = 0;
   /** Refused before it ran. */
   rejected = 0;
   /** Ran and replied with an error. */
   failed = 0;
-  /** Calls by duration: bucket i counts those of 2^i up to 2^(i+1) - 1 nanoseconds. */
-  histogram: Float64Array | null = null;
+  /** Null until a call was recorded. */
+  histogram: Histogram | null = null;
 
   constructor(command: Command, parent: CommandEntry | null = null) {
     this.command = command;
@@ -77,6 +85,11 @@ export class CommandEntry {
     this.arity = command.arity;
     this.flags = command.flags.reduce((bits, flag) => bits | (1 << FLAG_NAMES.indexOf(flag)), 0);
     this.run = command.run;
+    this.guard = command.guard;
+    this.plain =
+      command.run !== undefined && command.subcommands === undefined && command.guard === undefined;
+    // SET has no `fast` flag in Redis, for the length of its value; copying that is quick enough.
+    this.quick = (this.flags & Flag.Fast) !== 0 || this.fullName === 'set';
     this.nameBytes = Buffer.from(command.name);
     this.subcommands =
       command.subcommands === undefined
@@ -127,8 +140,19 @@ export class CommandLookup {
     }
   }
 
+  /** All commands and subcommands. */
+  *all(): Generator<CommandEntry> {
+    for (const entry of this.entries) {
+      yield entry;
+      if (entry.subcommands !== null) yield* entry.subcommands.values();
+    }
+  }
+
+  /** By name, `container|subcommand` for a subcommand, in any case. */
   get(name: string): CommandEntry | undefined {
-    return this.entries.find((entry) => entry.fullName === name);
+    const [container, sub] = name.toLowerCase().split('|');
+    const entry = this.entries.find((candidate) => candidate.fullName === container);
+    return sub === undefined ? entry : entry?.subcommands?.get(sub);
   }
 }
 

@@ -1,12 +1,26 @@
 /** Every command of the server. */
 import type { Command } from './command.ts';
+import { aclCommands } from './commands/acl.ts';
 import { bitCommands } from './commands/bits.ts';
+import { clientCommands } from './commands/client.ts';
+import { commandCommands } from './commands/command-docs.ts';
+import { configCommands } from './commands/config.ts';
 import { connectionCommands } from './commands/connection.ts';
+import { databaseCommands } from './commands/databases.ts';
+import { debugCommands } from './commands/debug.ts';
 import { hashCommands } from './commands/hashes.ts';
+import { infoCommands } from './commands/info.ts';
 import { keyCommands } from './commands/keys.ts';
+import { latencyCommands } from './commands/latency.ts';
 import { listCommands } from './commands/lists.ts';
+import { memoryCommands } from './commands/memory.ts';
+import { pubsubCommands } from './commands/pubsub.ts';
+import { serverAdminCommands } from './commands/server-admin.ts';
 import { setCommands } from './commands/sets.ts';
+import { slowlogCommands } from './commands/slowlog.ts';
 import { stringCommands } from './commands/strings.ts';
+import { topologyCommands } from './commands/topology.ts';
+import { transactionCommands } from './commands/transactions.ts';
 import { zsetCommands } from './commands/zsets.ts';
 
 export const commandTable: readonly Command[] = [
@@ -17,5 +31,19 @@ export const commandTable: readonly Command[] = [
   ...setCommands,
   ...hashCommands,
   ...zsetCommands,
+  ...transactionCommands,
+  ...pubsubCommands,
   ...connectionCommands,
+  ...clientCommands,
+  ...databaseCommands,
+  ...serverAdminCommands,
+  ...configCommands,
+  ...infoCommands,
+  ...commandCommands,
+  ...slowlogCommands,
+  ...latencyCommands,
+  ...memoryCommands,
+  ...debugCommands,
+  ...aclCommands,
+  ...topologyCommands,
 ];

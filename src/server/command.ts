@@ -3,7 +3,9 @@
  * the server, COMMAND and the client libraries know of it.
  */
 import type { Slice } from '../bytes/slice.ts';
+import type { Client } from './client.ts';
 import type { Context } from './context.ts';
+import type { Server } from './server.ts';
 
 /** Flags of a command, by the names that COMMAND INFO reports. */
 export type CommandFlag =
@@ -54,8 +56,14 @@ export interface Command {
   group: string;
   since: string;
   complexity?: string;
+  /** Hints for clients and proxies, by Redis's words: nondeterministic_output, request_policy:…. */
+  tips?: readonly string[];
   summary: string;
   subcommands?: readonly Command[];
+  /** Asked before anything else whether this client may run it at all; returns the error if not. */
+  guard?: (server: Server, client: Client) => string | undefined;
+  /** Indexes of arguments that logs and MONITOR must not show. */
+  secrets?: (args: readonly Slice[], argc: number) => number[];
   /** Absent for a pure container of subcommands. */
   run?: (context: Context) => void;
 }

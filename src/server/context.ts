@@ -9,7 +9,7 @@ import { OutOfTierError, WrongTypeError, type Database, type Store } from '../st
 import type { RequestTarget } from '../resp/request-parser.ts';
 import { CommandError } from './command.ts';
 import { NOT_FLOAT, NOT_INTEGER, OUT_OF_MEMORY, WRONG_TYPE } from './errors.ts';
-import { parseBigInteger, parseDouble, parseInteger } from './numbers.ts';
+import { parseDouble, parseInt64, sliceInteger } from '../bytes/number.ts';
 import type { CommandEntry } from './command-entry.ts';
 import type { Reply } from './reply.ts';
 import type { Client } from './client.ts';
@@ -41,6 +41,25 @@ interface StagedEvent {
 
 const ERROR_BYTE = 45; // -
 
+interface Message {
+  channel: Buffer;
+  message: Buffer;
+  sharded: boolean;
+}
+
+/** Where a group of effects begins in the log buffer. */
+export interface EffectGroup {
+  mark: number;
+  /** Database that was selected before it. */
+  db: number;
+  body: number;
+}
+
+export interface Staged {
+  events: readonly StagedEvent[];
+  messages: readonly Message[];
+}
+
 /** Slices that stay allocated for arguments; a request with more of them grows the array for a while. */
 const ARGS_KEPT = 1024;
 
@@ -61,6 +80,8 @@ export class Context implements RequestTarget {
   requestStart = -1;
   requestEnd = -1;
 
+  /** Where the reply of the outermost command begins. */
+  replyFrom = 0;
   /** No waiting: inside MULTI, a script, or replay. */
   mayBlock = true;
   /** The command waited, and runs again because one of its keys is ready. */
@@ -73,7 +94,7 @@ export class Context implements RequestTarget {
   /** Events, changes and ready keys, in order; empty unless somebody observes them. */
   private staged: StagedEvent[] = [];
   private readyKeys: { db: Database; key: string }[] = [];
-  private published: { channel: Buffer; message: Buffer; sharded: boolean }[] = [];
+  private published: Message[] = [];
   private randomState: number;
 
   constructor(server: Server, client: Client, seed: number) {
@@ -92,14 +113,14 @@ export class Context implements RequestTarget {
 
   /** args[i] as a 64-bit integer within the safe range, else Redis's "value is not an integer or out of range". */
   integer(i: number): number {
-    const value = parseInteger(this.args[i]);
+    const value = sliceInteger(this.args[i]);
     if (Number.isNaN(value)) throw new CommandError(NOT_INTEGER);
     return value;
   }
 
   /** args[i] as any signed 64-bit integer. */
   bigInteger(i: number): bigint {
-    const value = parseBigInteger(this.args[i]);
+    const value = parseInt64(this.args[i]);
     if (value === undefined) throw new CommandError(NOT_INTEGER);
     return value;
   }
@@ -177,6 +198,8 @@ export class Context implements RequestTarget {
   /** Logs that the store removes an expired key. Does not replace the command that met it. */
   expired(db: Database, key: Slice): void {
     this.logEffect(db.index, ['DEL', key]);
+    // At once, not staged: it is no effect of the command, and EXEC must see the broken watch.
+    if (this.server.watches.anyone) this.server.watches.changed(db, key.latin1());
     if (this.server.observed) this.stage(key, true, 'x', 'expired', db);
   }
 
@@ -235,7 +258,7 @@ export class Context implements RequestTarget {
 
   private countError(entry: CommandEntry, mark: number): void {
     entry.failed++;
-    this.server.countError(this.reply.u8, mark, this.reply.pos);
+    this.server.statistics.countError(this.reply.u8, mark, this.reply.pos);
   }
 
   /** The command had effects and named no others: it is logged as it was sent. */
@@ -247,33 +270,60 @@ export class Context implements RequestTarget {
     else log.arguments(this.args, this.argc);
   }
 
-  /** The command is logged by other means (EXEC) or not at all. */
-  forgetChanges(): void {
-    this.changes = 0;
+  /** Begins the effects of an EXEC, which are one group in the log. */
+  beginGroup(): EffectGroup {
+    const log = this.server.effects;
+    if (log === null) return { mark: -1, db: 0, body: 0 };
+    const { pos: mark, db } = log;
+    log.select(this.client.db.index);
+    log.parts(['MULTI']);
+    return { mark, db, body: log.pos };
   }
 
-  /** True when something is staged that `publish` must hand out. */
+  endGroup({ mark, db, body }: EffectGroup): void {
+    const log = this.server.effects;
+    // EXEC itself has changed nothing that its commands have not logged.
+    this.changes = 0;
+    if (log === null || mark < 0) return;
+    if (log.pos > body) {
+      log.parts(['EXEC']);
+    } else {
+      log.pos = mark;
+      log.db = db;
+    }
+  }
+
+  /** Every waiting client of the database looks again: it holds other data now. */
+  signalDatabase(db: Database): void {
+    for (const key of this.server.blocking.keysOf(db)) this.readyKeys.push({ db, key });
+  }
+
+  /** True when something is staged that must be handed out. */
   get staging(): boolean {
     return this.staged.length + this.readyKeys.length + this.published.length > 0;
   }
 
-  /** Hands out what the command, or the whole EXEC, has staged. */
-  publish(): void {
-    const { staged, published, readyKeys, server } = this;
-    if (staged.length > 0) {
-      this.staged = [];
-      for (const { db, key, changed, eventClass, event } of staged) {
-        if (changed) server.keyChanged(db, key);
-        server.notify(db, key, eventClass, event);
-      }
-    }
-    if (published.length > 0) {
-      this.published = [];
-      for (const { channel, message, sharded } of published) server.pubsub.publish(channel, message, sharded);
-    }
-    if (readyKeys.length > 0) {
-      this.readyKeys = [];
-      for (const { db, key } of readyKeys) server.blocking.signal(db, key);
-    }
+  /** What the command, or the whole EXEC, has staged for others; ready keys stay for `signalReady`. */
+  takeStaged(): Staged {
+    const { staged: events, published: messages, server } = this;
+    if (events.length > 0) this.staged = [];
+    if (messages.length > 0) this.published = [];
+    for (const { changed, db, key } of events) if (changed) server.keyChanged(db, key);
+    return { events, messages };
+  }
+
+  /** Sends keyspace events and published messages to their subscribers. */
+  announce({ events, messages }: Staged): void {
+    const { server } = this;
+    for (const { db, key, eventClass, event } of events) server.notify(db, key, eventClass, event);
+    for (const { channel, message, sharded } of messages) server.pubsub.publish(channel, message, sharded);
+  }
+
+  /** Tells waiting clients of the keys that are ready. */
+  signalReady(): void {
+    const { readyKeys } = this;
+    if (readyKeys.length === 0) return;
+    this.readyKeys = [];
+    for (const { db, key } of readyKeys) this.server.blocking.signal(db, key);
   }
 }

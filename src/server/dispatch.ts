@@ -2,21 +2,21 @@
  * From a parsed request to its command. The plain case is short: found, enough arguments, no gate
  * closed. Everything else asks Redis's questions in Redis's order.
  */
-import { CommandError, type Command } from './command.ts';
+import { CommandError } from './command.ts';
 import { Flag, type CommandEntry } from './command-entry.ts';
 import { Gate, type Client } from './client.ts';
 import type { Context } from './context.ts';
 import { NO_AUTH, OUT_OF_MEMORY, wrongArgumentCount } from './errors.ts';
+import { feedMonitors } from './monitor.ts';
 import type { Server } from './server.ts';
 import { storeRequest } from './stored-request.ts';
 
-/** Runs the request in `server.context` for its client. */
+/** Runs the request in `context` for its client. */
 export function dispatch(server: Server, context: Context, client: Client): void {
   const entry = server.lookup.find(context.args[0]);
   if (
     entry !== undefined &&
-    entry.run !== undefined &&
-    entry.subcommands === null &&
+    entry.plain &&
     (client.gates | server.gates) === 0 &&
     (entry.arity >= 0 ? context.argc === entry.arity : context.argc >= -entry.arity)
   ) {
@@ -28,15 +28,20 @@ export function dispatch(server: Server, context: Context, client: Client): void
 
 /** Runs a command that nothing speaks against, and hands out what it staged. */
 function call(server: Server, context: Context, client: Client, entry: CommandEntry): void {
-  context.run(entry);
+  client.lastCommand = entry;
+  context.replyFrom = context.reply.pos;
+  if (entry.quick && !server.timeEach) {
+    context.run(entry);
+    server.clock.ran(entry);
+  } else {
+    server.runTimed(context, client, entry);
+  }
+  if ((client.gates & Gate.Muted) !== 0) mute(client, context, context.replyFrom);
   if (context.blocked !== null) {
     server.blocking.begin(context, entry, context.blocked);
     context.blocked = null;
   }
-  if (context.staging) {
-    context.publish();
-    if (server.blocking.pending) server.serveBlocked(client);
-  }
+  if (context.staging) server.publish(client);
 }
 
 /** The subcommand that the request names, or the command itself; throws Redis's errors for what is none. */
@@ -45,23 +50,23 @@ export function resolve(context: Context, entry: CommandEntry | undefined): Comm
   if (entry === undefined) throw new CommandError(unknownCommand(context));
   if (entry.subcommands !== null && argc > 1) {
     const sub = entry.subcommands.get(context.word(1));
-    if (sub === undefined) {
-      if (entry.run === undefined) {
-        const shown = printable(args[1].latin1().slice(0, 128));
-        throw new CommandError(
-          `ERR unknown subcommand '${shown}'. Try ${entry.fullName.toUpperCase()} HELP.`,
-        );
-      }
-    } else {
-      entry = sub;
-    }
+    if (sub !== undefined) entry = sub;
+    else if (entry.run === undefined)
+      throw new CommandError(
+        oneLine(
+          `ERR unknown subcommand '${args[1].latin1().slice(0, 128)}'. Try ${entry.fullName.toUpperCase()} HELP.`,
+        ),
+      );
   }
-  if (entry.arity >= 0 ? argc !== entry.arity : argc < -entry.arity)
+  if (
+    (entry.arity >= 0 ? argc !== entry.arity : argc < -entry.arity) ||
+    (entry.run === undefined && argc === 1)
+  )
     throw new CommandError(wrongArgumentCount(entry.fullName));
   return entry;
 }
 
-const printable = (text: string): string => text.replace(/[\r\n]/g, ' ');
+const oneLine = (text: string): string => text.replace(/[\r\n]/g, ' ');
 
 function unknownCommand(context: Context): string {
   const { args, argc } = context;
@@ -69,7 +74,7 @@ function unknownCommand(context: Context): string {
   for (let i = 1; i < argc && shown.length < 128; i++)
     shown += `'${args[i].latin1().slice(0, 128 - shown.length)}' `;
   const name = args[0].latin1().slice(0, 128);
-  return printable(`ERR unknown command '${name}', with args beginning with: ${shown}`);
+  return oneLine(`ERR unknown command '${name}', with args beginning with: ${shown}`);
 }
 
 /** Commands that a queueing client runs at once. */
@@ -86,6 +91,8 @@ const WHILE_SUBSCRIBED = new Set([
   'quit',
   'reset',
 ]);
+/** Commands that a queueing client may send even when the tier is full. */
+const WHILE_FULL = new Set(['exec', 'discard', 'quit', 'reset']);
 
 function dispatchCarefully(
   server: Server,
@@ -93,22 +100,52 @@ function dispatchCarefully(
   client: Client,
   found: CommandEntry | undefined,
 ): void {
+  if (server.refuseHttp(context, client)) return;
+  const mark = context.reply.pos;
   let entry: CommandEntry;
   try {
     entry = resolve(context, found);
-    admit(server, context, client, entry);
+    admit(server, client, entry);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     reject(server, context, client, found, error.message);
+    mute(client, context, mark);
+    return;
+  }
+  if (mustPostpone(server, client, entry)) {
+    client.postponed = storeRequest(context, entry);
+    server.postponed.add(client);
     return;
   }
   if (client.transaction !== null && !NOT_QUEUED.has(entry.fullName)) {
-    client.transaction.requests.push(storeRequest(context, entry));
-    client.transaction.flags |= entry.flags;
+    client.transaction.add(storeRequest(context, entry));
     context.reply.simple('QUEUED');
+    mute(client, context, mark);
     return;
   }
+  if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
+  const caching = client.tracking?.caching === true;
+  client.lastCommand = entry;
   call(server, context, client, entry);
+  if (client.tracking !== null) {
+    server.tracking.remember(context, client, entry);
+    if (caching && client.transaction === null && !entry.fullName.startsWith('client|'))
+      client.tracking.caching = false;
+  }
+}
+
+/** CLIENT REPLY OFF and SKIP: the reply since `mark` is not sent. */
+function mute(client: Client, context: Context, mark: number): void {
+  if ((client.gates & Gate.Muted) === 0) return;
+  if (client.replyMode === 'skip-next') {
+    client.replyMode = 'skip';
+    return;
+  }
+  context.reply.pos = mark;
+  if (client.replyMode === 'skip') {
+    client.replyMode = 'on';
+    client.setGate(Gate.Muted, false);
+  }
 }
 
 function reject(
@@ -124,34 +161,53 @@ function reject(
     if (entry?.fullName === 'exec') {
       server.discardTransaction(client);
       message = `EXECABORT Transaction discarded because of: ${message.replace(/^ERR /, '')}`;
-    } else client.transaction.failed = true;
+    } else {
+      client.transaction.failed = true;
+    }
   }
   context.reply.error(message);
-  server.countError(context.reply.u8, mark, context.reply.pos);
+  server.statistics.countError(context.reply.u8, mark, context.reply.pos);
 }
 
-/** Throws when a gate is closed to the command. */
-function admit(server: Server, context: Context, client: Client, entry: CommandEntry): void {
+/** Throws when something stands against the command. */
+function admit(server: Server, client: Client, entry: CommandEntry): void {
   const gates = client.gates | server.gates;
+  const refusal = entry.guard?.(server, client) ?? entry.parent?.guard?.(server, client);
+  if (refusal !== undefined) throw new CommandError(refusal);
   if (gates === 0) return;
+  const name = entry.fullName;
+  const { transaction } = client;
   let flags = entry.flags;
-  if (client.transaction !== null && entry.fullName === 'exec') flags |= client.transaction.flags;
-  if ((gates & Gate.Auth) !== 0 && (flags & Flag.NoAuth) === 0) throw new CommandError(NO_AUTH);
-  if (client.transaction !== null && (entry.flags & Flag.NoMulti) !== 0)
+  let allowed = entry.flags;
+  if (transaction !== null && name === 'exec') {
+    flags |= transaction.flags;
+    allowed &= transaction.commonFlags;
+  }
+  if ((gates & Gate.Auth) !== 0 && (entry.flags & Flag.NoAuth) === 0) throw new CommandError(NO_AUTH);
+  if (transaction !== null && (entry.flags & Flag.NoMulti) !== 0)
     throw new CommandError('ERR Command not allowed inside a transaction');
-  if ((gates & Gate.Full) !== 0 && (flags & Flag.DenyOom) !== 0) throw new CommandError(OUT_OF_MEMORY);
+  if ((gates & Gate.Full) !== 0) {
+    const queues = transaction !== null && !WHILE_FULL.has(name);
+    if (queues || (flags & Flag.DenyOom) !== 0) throw new CommandError(OUT_OF_MEMORY);
+  }
   if ((gates & Gate.Misconf) !== 0) {
-    if ((flags & Flag.Write) !== 0 || entry.fullName === 'ping') throw new CommandError(server.misconf());
+    if ((flags & Flag.Write) !== 0 || name === 'ping') throw new CommandError(server.misconf());
     if ((flags & Flag.ReadOnly) !== 0) client.sawUnlogged = true;
   }
-  if ((gates & Gate.Subscribed) !== 0 && !WHILE_SUBSCRIBED.has(entry.fullName))
+  if ((gates & Gate.Subscribed) !== 0 && !WHILE_SUBSCRIBED.has(name))
     throw new CommandError(
-      `ERR Can't execute '${entry.fullName}': only (P|S)SUBSCRIBE / ` +
+      `ERR Can't execute '${name}': only (P|S)SUBSCRIBE / ` +
         '(P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context',
     );
-  if ((gates & Gate.Loading) !== 0 && (flags & Flag.Loading) === 0)
+  if ((gates & Gate.Loading) !== 0 && (allowed & Flag.Loading) === 0)
     throw new CommandError('LOADING Redis is loading the dataset in memory');
-  void context;
 }
 
-export type { Command };
+/** CLIENT PAUSE holds the command back. */
+function mustPostpone(server: Server, client: Client, entry: CommandEntry): boolean {
+  if (server.pause === null) return false;
+  if (server.pause.all) return true;
+  let flags = entry.flags;
+  if (entry.fullName === 'exec' && client.transaction !== null) flags |= client.transaction.flags;
+  return (flags & (Flag.Write | Flag.MayReplicate)) !== 0;
+}

@@ -1,41 +1,100 @@
-/** The server: listeners, clients, the event-loop turn, and what all commands share. */
-import net from 'node:net';
-import { randomBytes } from 'node:crypto';
-import { allocatePadded, viewOf } from '../bytes/slice.ts';
+/** The server: clients, the event-loop turn, and what all commands share. */
+import type net from 'node:net';
+import os from 'node:os';
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { allocatePadded, viewOf, type Slice } from '../bytes/slice.ts';
 import { parseRequest, ProtocolError, RequestReader, type RequestLimits } from '../resp/request-parser.ts';
 import type { Database, Store } from '../store/api.ts';
 import { Blocking } from './blocking.ts';
 import { Client, Gate } from './client.ts';
-import { CommandLookup } from './command-entry.ts';
+import { CommandClock } from './clock.ts';
+import { CommandLookup, Flag, type CommandEntry } from './command-entry.ts';
 import { EffectBuffer, type CommandLog } from './command-log.ts';
 import { commandTable } from './command-table.ts';
+import { Config } from './config.ts';
 import { Context, type EventClass } from './context.ts';
 import { Delivery } from './delivery.ts';
 import { dispatch } from './dispatch.ts';
+import { Latency } from './latency.ts';
+import { isLocal, Network, PROTECTED_MODE, TOO_MANY_CLIENTS } from './network.ts';
+import { eventClasses, outputLimits, type OutputClass, type OutputLimit } from './parameters.ts';
 import { PubSub } from './pubsub.ts';
 import type { Reply } from './reply.ts';
+import { abridge, Slowlog } from './slowlog.ts';
+import { Statistics } from './statistics.ts';
+import { loadRequest, type StoredRequest } from './stored-request.ts';
+import { Tracking } from './tracking.ts';
 import { Turn } from './turn.ts';
 import { Watches } from './transactions.ts';
+
+/** Lines of an INFO section. */
+export type InfoFields = Record<string, string | number>;
+
+export interface Logger {
+  debug(message: string): void;
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+const SILENT: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+/** How SHUTDOWN was asked for. */
+export interface ShutdownRequest {
+  /** Skip the last checkpoint; the log still holds everything. */
+  nosave: boolean;
+  /** Why, for the server log. */
+  reason: string;
+}
 
 export interface ServerOptions {
   store: Store;
   /** Absent: nothing is logged, and replies leave at the end of their turn. */
   log?: CommandLog;
+  config?: Config;
+  logger?: Logger;
+  /** INFO sections that others fill, by name: engine, tier, log, checkpoint. */
+  sections?: Record<string, () => InfoFields>;
+  /** Makes a checkpoint; resolves when it is on disk (SAVE, BGSAVE). */
+  checkpoint?: () => Promise<void>;
+  /** Ends the process; called once no more commands are taken. */
+  shutdown?: (request: ShutdownRequest) => void;
+  /** An error after which the state is in doubt: the process must end, with a non-zero code. */
+  onFatal?: (error: unknown) => void;
+}
+
+/** CLIENT PAUSE. */
+interface Pause {
+  /** All commands, not only writes. */
+  all: boolean;
+  /** Unix ms. */
+  until: number;
 }
 
 /** Bytes read from a socket at a time; requests in them are parsed in place. */
 const INPUT_MEMORY = 64 * 1024;
-/** Milliseconds between two rounds of background work. */
-const CRON_MS = 100;
 /** Milliseconds of CPU that a slice of background work may take. */
 const SLICE_MS = 5;
+/** A connection's further requests wait for the next turn once it has written so much in this one. */
+const TURN_OUTPUT_MAX = 8 * 1024 * 1024;
+/** Commands slower than this are worth finding one by one; below it all are timed apart. */
+const TIME_EACH_BELOW_MICROSECONDS = 1000;
 
 export class Server {
   readonly store: Store;
   readonly log: CommandLog | null;
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly sections: Record<string, () => InfoFields>;
+  readonly options: ServerOptions;
+  readonly runId = randomBytes(20).toString('hex');
   readonly lookup = new CommandLookup(commandTable);
   readonly clients = new Map<number, Client>();
   readonly requestLimits: RequestLimits = { bulkLengthMax: 512 * 1024 * 1024 };
+  readonly statistics = new Statistics();
+  readonly latency = new Latency();
+  readonly slowlog = new Slowlog();
+  readonly clock = new CommandClock();
   readonly turn = new Turn();
   /** This turn's effects; null while nothing is logged. */
   effects: EffectBuffer | null = null;
@@ -43,122 +102,325 @@ export class Server {
   readonly blocking: Blocking;
   readonly watches: Watches;
   readonly pubsub: PubSub;
+  readonly tracking: Tracking;
+  readonly monitors = new Set<Client>();
+  readonly network: Network;
   private readonly delivery = new Delivery();
   /** Gates that are closed to all clients. */
   gates = 0;
   /** Somebody watches keys, tracks reads or listens to keyspace events. */
   observed = false;
-  /** Keys changed since the start (rdb_changes_since_last_save). */
+  /** Every command is timed by itself. */
+  timeEach = false;
+  /** Keys changed since the last checkpoint (rdb_changes_since_last_save). */
   changes = 0;
-  readonly errors = new Map<string, number>();
+  /** Unix seconds of the last checkpoint, for LASTSAVE. */
+  lastSave = Math.floor(Date.now() / 1000);
+  /** DEBUG SET-ACTIVE-EXPIRE. */
+  activeExpire = true;
+  pause: Pause | null = null;
+  /** Clients whose command CLIENT PAUSE holds back. */
+  readonly postponed = new Set<Client>();
+  /** How far recovery is; null when the data is complete. */
+  loading: { startedAt: number; fraction: number } | null = null;
 
-  private readonly listeners: net.Server[] = [];
   private nextClientId = 1;
   private turnScheduled = false;
   /** The client whose output is being written, from `outputFrom` on. */
   private current: Client | null = null;
   private outputFrom = 0;
   private resumed: Client[] = [];
+  private closings: Client[] = [];
+  private audience: 'all' | 'self' | 'others' = 'all';
   private cron: NodeJS.Timeout | null = null;
   private waitTimer: NodeJS.Timeout | null = null;
   private failure: string | null = null;
+  private password: Buffer | null = null;
+  private eventClasses = new Set<string>();
+  private outputLimits: Record<OutputClass, OutputLimit>;
+  private cronCount = 0;
 
   constructor(options: ServerOptions) {
+    this.options = options;
     this.store = options.store;
     this.log = options.log ?? null;
+    this.config = options.config ?? new Config();
+    this.logger = options.logger ?? SILENT;
+    this.sections = options.sections ?? {};
+    this.store.now = Date.now();
     if (this.log !== null) {
       this.effects = new EffectBuffer();
       this.log.onSynced = () => this.delivery.release(this.log!.syncedPosition);
     }
+    this.nobody = new Client(this, 0, null);
     this.blocking = new Blocking(this);
     this.watches = new Watches(this.store.databaseCount);
     this.pubsub = new PubSub(this);
-    this.context = new Context(this, new Client(this, 0, null), randomBytes(4).readInt32LE());
-    this.store.onExpired = (db, key) => this.context.expired(db, key);
+    this.tracking = new Tracking(this);
+    this.network = new Network(this.config, (socket, unix) => this.accept(socket, unix));
+    this.context = new Context(this, this.nobody, randomBytes(4).readInt32LE());
+    this.store.onExpired = (db, key) => {
+      this.statistics.expiredKeys++;
+      this.context.expired(db, key);
+    };
+    this.outputLimits = outputLimits(this.config.text('client-output-buffer-limit'));
+    this.delivery.onOutput = (client) => this.checkOutput(client);
+    this.followConfig();
   }
 
-  /** Listens on a TCP port; 0 takes a free one. Resolves to the port. */
-  async listen(port: number, host = '127.0.0.1'): Promise<number> {
-    const listener = net.createServer({ noDelay: true }, (socket) => this.accept(socket));
-    this.listeners.push(listener);
-    await new Promise<void>((resolve, reject) => {
-      listener.once('error', reject);
-      listener.listen({ port, host, backlog: 511 }, resolve);
+  /** What CONFIG SET changes at once. */
+  private followConfig(): void {
+    const { config } = this;
+    config.onChange('requirepass', () => {
+      const text = config.text('requirepass');
+      this.password = text === '' ? null : digest(Buffer.from(text, 'latin1'));
     });
-    this.cron ??= setInterval(() => this.background(), CRON_MS);
-    const address = listener.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
+    config.onChange('notify-keyspace-events', () => {
+      this.eventClasses = eventClasses(config.text('notify-keyspace-events'));
+      this.observe();
+    });
+    config.onChange('client-output-buffer-limit', () => {
+      this.outputLimits = outputLimits(config.text('client-output-buffer-limit'));
+    });
+    config.onChange('proto-max-bulk-len', () => {
+      this.requestLimits.bulkLengthMax = config.number('proto-max-bulk-len');
+    });
+    config.onChange('slowlog-log-slower-than', () => this.chooseTiming());
+    config.onChange('slowlog-max-len', () => this.slowlog.trim(config.number('slowlog-max-len')));
+    config.onChange('latency-monitor-threshold', () => {
+      this.latency.threshold = config.number('latency-monitor-threshold');
+      this.chooseTiming();
+    });
+    config.onChange('latency-tracking', () => {
+      this.clock.histograms = config.flag('latency-tracking');
+    });
+    config.onChange('tcp-keepalive', () => {
+      for (const client of this.clients.values()) this.keepAlive(client);
+    });
+    config.onChange('hz', () => {
+      if (this.cron === null) return;
+      clearInterval(this.cron);
+      this.cron = setInterval(() => this.background(), 1000 / this.hz);
+    });
+    config.onChange('appendfsync', () => {
+      if (this.log !== null) this.log.policy = config.text('appendfsync') as CommandLog['policy'];
+    });
+    config.onChange('tier-memory', () => {
+      this.store.memory.limit = config.number('tier-memory') || Math.floor(os.totalmem() / 2);
+    });
   }
 
-  async close(): Promise<void> {
+  private chooseTiming(): void {
+    const slow = this.config.number('slowlog-log-slower-than');
+    this.timeEach = this.latency.threshold > 0 || (slow >= 0 && slow < TIME_EACH_BELOW_MICROSECONDS);
+  }
+
+  private get hz(): number {
+    return Math.min(500, Math.max(1, this.config.number('hz')));
+  }
+
+  /** Listens where the configuration says. */
+  async listen(): Promise<void> {
+    await this.network.open();
+    this.startBackground();
+  }
+
+  /** Listens on a free port of the loopback interface. Resolves to the port. */
+  async listenOnFreePort(): Promise<number> {
+    const port = await this.network.openFreePort();
+    this.startBackground();
+    return port;
+  }
+
+  private startBackground(): void {
+    this.cron ??= setInterval(() => this.background(), 1000 / this.hz);
+  }
+
+  /** Sends what is due, closes all connections and stops. The store and the log stay open. */
+  close(): void {
     if (this.cron !== null) clearInterval(this.cron);
     if (this.waitTimer !== null) clearTimeout(this.waitTimer);
+    this.cron = null;
+    this.waitTimer = null;
+    this.network.close();
     this.endTurn();
-    for (const client of this.clients.values()) client.socket?.destroy();
-    await Promise.all(
-      this.listeners.map((listener) => new Promise<void>((resolve) => listener.close(() => resolve()))),
-    );
+    for (const client of this.clients.values()) client.socket?.destroySoon();
   }
 
-  private accept(socket: net.Socket): void {
-    const client = new Client(this, this.nextClientId++, socket);
-    this.clients.set(client.id, client);
-    socket.on('data', (chunk) => this.receive(client, chunk));
+  // ---- Connections
+
+  private accept(socket: net.Socket, unix: string | null): void {
+    const local = unix !== null || isLocal(socket);
+    const refused =
+      this.clients.size >= this.config.number('maxclients')
+        ? TOO_MANY_CLIENTS
+        : this.password === null && this.config.flag('protected-mode') && !local
+          ? PROTECTED_MODE
+          : null;
     socket.on('error', () => socket.destroy());
+    if (refused !== null) {
+      this.statistics.connectionsRejected++;
+      socket.end(refused, () => socket.destroy());
+      return;
+    }
+    this.statistics.connectionsReceived++;
+    const client = new Client(this, this.nextClientId++, socket, unix !== null);
+    client.local = local;
+    client.address = unix !== null ? `${unix}:0` : endpoint(socket.remoteAddress, socket.remotePort);
+    client.localAddress = unix !== null ? `${unix}:0` : endpoint(socket.localAddress, socket.localPort);
+    client.setGate(Gate.Auth, this.password !== null);
+    client.reader.authenticated = this.password === null;
+    this.clients.set(client.id, client);
+    this.keepAlive(client);
+    socket.on('data', (chunk) => this.receive(client, chunk));
+    socket.on('end', () => this.peerEnded(client));
+    socket.on('drain', () => {
+      client.overSoftLimitSince = 0;
+    });
     socket.on('close', () => this.disconnected(client));
+  }
+
+  private keepAlive(client: Client): void {
+    const seconds = this.config.number('tcp-keepalive');
+    if (!client.unix) client.socket?.setKeepAlive(seconds > 0, seconds * 1000);
+  }
+
+  /** The peer sends no more. A client that waits is gone; one that has replies coming gets them. */
+  private peerEnded(client: Client): void {
+    if (client.wait !== null) client.socket?.destroy();
+    else this.closeAfterReply(client);
   }
 
   private disconnected(client: Client): void {
     client.closed = true;
     this.clients.delete(client.id);
+    this.monitors.delete(client);
+    this.postponed.delete(client);
+    if (this.monitors.size === 0) this.setGate(Gate.Monitored, false);
     this.blocking.end(client);
     this.watches.unwatch(client);
+    this.tracking.disable(client);
+    this.pubsub.forget(client);
     this.observe();
-    this.pubsub.unsubscribeAll(client);
+    client.transaction = null;
     client.reader.clear();
   }
 
-  /** Brings `observed` up to date. */
-  observe(): void {
-    this.observed = this.watches.anyone;
+  /** Closes the connection once it has been sent what is due. */
+  closeAfterReply(client: Client): void {
+    if (client.closing) return;
+    client.closing = true;
+    this.closings.push(client);
+    this.beginTurn();
   }
+
+  /** Closes the connection at once. */
+  kill(client: Client): void {
+    client.socket?.destroy();
+    client.closed = true;
+  }
+
+  authenticate(client: Client, password: Buffer): boolean {
+    const ok = this.password === null || timingSafeEqual(digest(password), this.password);
+    if (ok) {
+      client.setGate(Gate.Auth, false);
+      client.reader.authenticated = true;
+    }
+    return ok;
+  }
+
+  /** The log could not be written in the last turn. */
+  get logIsFailing(): boolean {
+    return this.failing;
+  }
+
+  /** The default user's password as ACL LIST shows it. */
+  get passwordRule(): string {
+    return this.password === null ? 'nopass' : `#${this.password.toString('hex')}`;
+  }
+
+  get hasPassword(): boolean {
+    return this.password !== null;
+  }
+
+  /** What a connection is by its output limits. */
+  outputClass(client: Client): OutputClass {
+    return client.monitor ? 'slave' : client.subscribed ? 'pubsub' : 'normal';
+  }
+
+  private checkOutput(client: Client): void {
+    const { hard, soft, softSeconds } = this.outputLimits[this.outputClass(client)];
+    const waiting = client.outputBytes;
+    let tooMuch = hard > 0 && waiting > hard;
+    if (soft > 0 && waiting > soft) {
+      if (client.overSoftLimitSince === 0) client.overSoftLimitSince = this.store.now;
+      else if (this.store.now - client.overSoftLimitSince > softSeconds * 1000) tooMuch = true;
+    } else {
+      client.overSoftLimitSince = 0;
+    }
+    if (!tooMuch) return;
+    this.statistics.clientsClosedByOutputLimit++;
+    this.logger.warn(
+      `client ${client.id} (${client.address}) closed: ${waiting} bytes of output wait for it`,
+    );
+    this.kill(client);
+  }
+
+  // ---- Input
 
   private readonly input = allocatePadded(INPUT_MEMORY);
   private readonly inputView = viewOf(this.input.buffer);
 
   private receive(client: Client, chunk: Buffer): void {
     this.beginTurn();
+    this.statistics.inputBytes += chunk.length;
+    client.lastInteraction = this.store.now;
+    if (client.closing) return;
     if (client.reader.pending > 0 || client.stopped || chunk.length > INPUT_MEMORY) {
       client.reader.push(chunk, 0, chunk.length);
-      this.drain(client);
+      if (client.stopped) this.checkQueryBuffer(client);
+      else this.drain(client);
       return;
     }
     chunk.copy(this.input, 0, 0, chunk.length);
     this.openOutput(client);
+    this.clock.start();
     const rest = this.runFrom(client, this.input, this.inputView, 0, chunk.length);
-    if (rest < chunk.length) {
+    if (rest < chunk.length && !client.closing) {
       client.reader.push(this.input, rest, chunk.length);
       this.runReader(client);
     }
+    if (this.clock.pending) this.clock.settle();
     this.closeOutput();
   }
 
   /** Runs whole requests of [pos, end) until one is not plain; returns the position of the rest. */
   private runFrom(client: Client, memory: Buffer, view: DataView, pos: number, end: number): number {
     const context = this.context;
+    if (!client.reader.authenticated) return pos;
     while (pos < end) {
       const next = parseRequest(context, memory, view, pos, end);
       if (next < 0) break;
       pos = next;
       dispatch(this, context, client);
-      if (client.stopped) break;
+      if (client.stopped || this.overfull(client)) break;
     }
     return pos;
   }
 
+  /** The turn's output has grown so long that the rest of the client's requests wait for the next turn. */
+  private overfull(client: Client): boolean {
+    if (this.turn.writer.pos - this.outputFrom < TURN_OUTPUT_MAX) return false;
+    if (!this.resumed.includes(client)) this.resume(client);
+    return true;
+  }
+
+  /** Runs what waits in the client's reader. */
   private drain(client: Client): void {
     this.openOutput(client);
+    this.clock.start();
     this.runReader(client);
+    if (this.clock.pending) this.clock.settle();
     this.closeOutput();
   }
 
@@ -166,7 +428,7 @@ export class Server {
     const reader = client.reader;
     const context = this.context;
     try {
-      while (!client.stopped) {
+      while (!client.stopped && !this.overfull(client)) {
         if (reader.between) {
           reader.at = this.runFrom(client, reader.memory, reader.view, reader.at, reader.end);
           if (client.stopped) break;
@@ -174,21 +436,36 @@ export class Server {
         if (!reader.next(context)) break;
         if (context.argc > 0) dispatch(this, context, client);
       }
-      reader.release();
+      if (client.closing) reader.clear();
+      else reader.release();
+      this.checkQueryBuffer(client);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
+      const mark = context.reply.pos;
       context.reply.error(`ERR Protocol error: ${error.message}`);
+      this.statistics.countError(context.reply.u8, mark, context.reply.pos);
       reader.clear();
       this.closeAfterReply(client);
     }
   }
 
-  closeAfterReply(client: Client): void {
-    client.closing = true;
-    this.closings.push(client);
+  private checkQueryBuffer(client: Client): void {
+    if (client.reader.pending <= this.config.number('client-query-buffer-limit')) return;
+    this.statistics.clientsClosedByQueryLimit++;
+    this.logger.warn(`client ${client.id} (${client.address}) closed: its request is too long`);
+    this.kill(client);
   }
 
-  private closings: Client[] = [];
+  /** A browser that was led to speak to us: the connection is closed. True when it was one. */
+  refuseHttp(context: Context, client: Client): boolean {
+    const name = context.word(0);
+    if (name !== 'post' && name !== 'host:') return false;
+    this.logger.warn(`client ${client.id} (${client.address}) sent an HTTP request; connection closed`);
+    this.kill(client);
+    return true;
+  }
+
+  // ---- Output
 
   /** What is written to the reply from here on is for `client`. */
   openOutput(client: Client): void {
@@ -209,26 +486,75 @@ export class Server {
 
   /** Writes something for a client outside of its own commands. */
   push(client: Client, write: (reply: Reply) => void): void {
+    this.pushToAll([client], write);
+  }
+
+  /**
+   * Writes the same to several clients, once for each protocol version. What the client gets whose
+   * command runs stands before the command's reply.
+   */
+  pushToAll(clients: Iterable<Client>, write: (reply: Reply) => void): void {
     this.beginTurn();
-    const { current } = this;
-    this.closeOutput();
-    const writer = this.turn.writer;
-    const from = writer.pos;
-    writer.protocol = client.protocol;
-    write(writer);
-    this.turn.add(client, from, writer.pos);
-    if (current !== null) {
-      this.current = current;
+    const { current, turn, audience } = this;
+    const { writer } = turn;
+    const starts = [0, 0];
+    const ends = [0, 0];
+    let closed = current === null;
+    for (const client of clients) {
+      if (client.closed) continue;
+      if (client === current && audience !== 'all') {
+        if (audience === 'self') this.insertBeforeReply(write);
+        continue;
+      }
+      if (audience === 'self') continue;
+      if (!closed) {
+        turn.add(current!, this.outputFrom, writer.pos);
+        closed = true;
+      }
+      const version = client.protocol - 2;
+      if (ends[version] === 0) {
+        starts[version] = writer.pos;
+        writer.protocol = client.protocol;
+        write(writer);
+        ends[version] = writer.pos;
+      }
+      turn.add(client, starts[version], ends[version]);
+    }
+    if (current !== null && closed) {
       this.outputFrom = writer.pos;
       writer.protocol = current.protocol;
     }
   }
 
-  /** Lets waiting commands go on after `client`'s has made keys ready. */
-  serveBlocked(client: Client): void {
-    this.blocking.serve();
-    this.openOutput(client);
+  private insertBeforeReply(write: (reply: Reply) => void): void {
+    const { writer } = this.turn;
+    const end = writer.pos;
+    write(writer);
+    const inserted = Buffer.from(writer.u8.subarray(end, writer.pos));
+    const at = Math.max(this.context.replyFrom, this.outputFrom);
+    writer.u8.copyWithin(at + inserted.length, at, end);
+    inserted.copy(writer.u8, at);
+    this.context.replyFrom = at + inserted.length;
   }
+
+  /** Hands out what `client`'s command has staged, and lets waiting commands go on. */
+  publish(client: Client): void {
+    const { context } = this;
+    const staged = context.takeStaged();
+    this.audience = 'self';
+    if (client.subscribed) context.announce(staged);
+    this.audience = 'others';
+    context.announce(staged);
+    this.audience = 'all';
+    this.tracking.flushPending(client);
+    context.signalReady();
+    if (this.blocking.pending) {
+      this.blocking.serve();
+      this.openOutput(client);
+    }
+  }
+
+  // ---- The turn
 
   /** The client's input is looked at again at the end of the turn. */
   resume(client: Client): void {
@@ -240,37 +566,76 @@ export class Server {
     if (this.turnScheduled) return;
     this.turnScheduled = true;
     this.store.now = Date.now();
+    this.setGate(Gate.Full, this.tierIsFull);
     setImmediate(this.endTurnBound);
+  }
+
+  private get tierIsFull(): boolean {
+    const { memory } = this.store;
+    return memory.limit > 0 && memory.used > memory.limit;
+  }
+
+  setGate(gate: number, closed: boolean): void {
+    if (closed) this.gates |= gate;
+    else this.gates &= ~gate;
   }
 
   private readonly endTurnBound = (): void => this.endTurn();
 
   private endTurn(): void {
-    while (this.resumed.length > 0) {
-      const resumed = this.resumed;
+    const resumed = this.resumed;
+    if (resumed.length > 0) {
       this.resumed = [];
-      for (const client of resumed) if (!client.stopped) this.drain(client);
+      for (const client of resumed) {
+        client.unblocked = false;
+        if (client.postponed !== null && !client.closed) this.runPostponed(client, client.postponed);
+        if (!client.stopped) this.drain(client);
+      }
     }
+    this.tracking.flushBroadcasts();
     this.turnScheduled = false;
-    let position = 0;
-    let reached = 0;
-    if (this.effects !== null && this.log !== null) {
-      if (this.effects.pos > 0) this.append(this.effects, this.log);
-      const failing = this.effects.pos > 0;
-      position = failing ? this.log.position + 1 : this.log.position;
-      reached = this.log.policy === 'always' ? this.log.syncedPosition : this.log.position;
+    if (this.resumed.length > 0) this.beginTurn();
+    const { log, effects } = this;
+    if (effects !== null && log !== null) {
+      if (effects.pos > 0) this.appendEffects(effects, log);
+      const failing = effects.pos > 0;
+      // What is not in the log yet will end beyond where the log ends now.
+      const position = failing ? log.position + 1 : log.position;
+      const reached = log.policy === 'always' ? log.syncedPosition : log.position;
+      this.delivery.deliver(this.turn, position, reached, failing && this.failing ? sawUnlogged : everybody);
+      this.failing = failing;
+    } else {
+      this.delivery.deliver(this.turn, 0, 0, everybody);
     }
-    const failing = position > (this.log?.position ?? 0);
-    this.delivery.deliver(this.turn, position, reached, (client) => !failing || client.sawUnlogged);
-    for (const client of this.closings) if (client.heldBytes === 0) client.socket?.end();
+    for (const client of this.closings) if (client.heldBytes === 0) finish(client);
     this.closings.length = 0;
-    this.scheduleWaits();
+    if (this.blocking.anyone || this.waitTimer !== null) this.scheduleWaits();
   }
 
-  private append(effects: EffectBuffer, log: CommandLog): void {
-    log.append(effects.written());
+  /** The log could not be written in the last turn. */
+  private failing = false;
+
+  /** Appends the turn's effects as one frame. When that fails they stay, and are tried again. */
+  private appendEffects(effects: EffectBuffer, log: CommandLog): void {
+    try {
+      log.append(effects.written());
+    } catch (error) {
+      if (!this.failing)
+        this.logger.error(`the log cannot be written, writes are refused until it can: ${describe(error)}`);
+      this.appendFailure = describe(error);
+      this.setGate(Gate.Misconf, true);
+      return;
+    }
     effects.reset();
+    if (this.failing) {
+      this.logger.warn('the log can be written again');
+      this.appendFailure = null;
+      if (this.failure === null) this.setGate(Gate.Misconf, false);
+      if (log.policy !== 'always') this.delivery.release(log.position);
+    }
   }
+
+  private appendFailure: string | null = null;
 
   private scheduleWaits(): void {
     if (this.waitTimer !== null) {
@@ -279,64 +644,211 @@ export class Server {
     }
     const next = this.blocking.nextDeadline();
     if (next === Infinity) return;
-    this.waitTimer = setTimeout(
-      () => {
-        this.beginTurn();
-        this.blocking.expire(this.store.now);
-      },
-      Math.max(1, next - Date.now()),
-    );
+    const delay = Math.min(Math.max(1, next - Date.now()), 0x7fffffff);
+    this.waitTimer = setTimeout(() => {
+      this.waitTimer = null;
+      this.beginTurn();
+      this.blocking.expire(this.store.now);
+    }, delay);
   }
+
+  // ---- Background
 
   private background(): void {
     this.beginTurn();
-    this.store.expireDue(SLICE_MS);
-    this.store.backgroundSlice(SLICE_MS);
-    this.context.publish();
+    const { store, latency, statistics, context } = this;
+    const now = store.now;
+    this.cronCount++;
+    if (this.pause !== null && this.pause.until <= now) this.unpause();
+    if (this.activeExpire && this.pause === null && this.loading === null) {
+      latency.slice('expire-cycle', now, () => store.expireDue(SLICE_MS));
+      if (context.staging) {
+        const staged = context.takeStaged();
+        context.client = this.nobody;
+        context.announce(staged);
+      }
+    }
+    latency.slice('background', now, () => store.backgroundSlice(SLICE_MS));
+    statistics.commandRate.sample(this.commandsProcessed());
+    statistics.inputRate.sample(statistics.inputBytes);
+    statistics.outputRate.sample(statistics.outputBytes);
+    statistics.peakMemory = Math.max(statistics.peakMemory, store.memory.used);
+    if (this.cronCount % Math.max(1, Math.round(this.hz)) === 0) this.visitClients(now);
+  }
+
+  /** On whose behalf background work runs. */
+  private readonly nobody: Client;
+
+  /** Once a second: idle clients are closed, soft limits watched. */
+  private visitClients(now: number): void {
+    const timeout = this.config.number('timeout') * 1000;
+    for (const client of this.clients.values()) {
+      if (client.socket !== null && client.outputBytes > 0) this.checkOutput(client);
+      const exempt = client.wait !== null || client.subscribed || client.monitor;
+      if (timeout > 0 && !exempt && now - client.lastInteraction > timeout) this.kill(client);
+    }
+  }
+
+  commandsProcessed(): number {
+    let calls = 0;
+    for (const entry of this.lookup.all()) calls += entry.calls;
+    return calls;
+  }
+
+  /** CLIENT PAUSE; a longer or stricter pause is not shortened. */
+  pauseClients(all: boolean, until: number): void {
+    const before = this.pause;
+    this.pause = {
+      all: all || before?.all === true,
+      until: Math.max(until, before?.until ?? 0),
+    };
+    this.setGate(Gate.Paused, true);
+  }
+
+  /** Commands that were held back run now. */
+  unpause(): void {
+    this.pause = null;
+    this.setGate(Gate.Paused, false);
+    const postponed = [...this.postponed];
+    this.postponed.clear();
+    for (const client of postponed) this.resume(client);
+  }
+
+  /** Runs nothing more for the client until `proceed`. */
+  suspend(client: Client): void {
+    client.suspended = true;
+  }
+
+  /** Sends the reply that a suspended client waits for, and goes on with its requests. */
+  proceed(client: Client, write: (reply: Reply) => void): void {
+    if (!client.suspended || client.closed) return;
+    client.suspended = false;
+    this.push(client, write);
+    this.resume(client);
+  }
+
+  /** A checkpoint is on disk. */
+  saved(): void {
+    this.changes = 0;
+    this.lastSave = Math.floor(Date.now() / 1000);
+  }
+
+  private runPostponed(client: Client, request: StoredRequest): void {
+    client.postponed = null;
+    this.openOutput(client);
+    this.clock.start();
+    loadRequest(this.context, request);
+    dispatch(this, this.context, client);
+    if (this.clock.pending) this.clock.settle();
+    this.closeOutput();
+  }
+
+  // ---- Keys
+
+  /** Brings `observed` up to date. */
+  observe(): void {
+    this.observed = this.watches.anyone || this.tracking.anyone || this.eventClasses.size > 0;
   }
 
   /** A key's value has changed: whoever watches it is told. */
   keyChanged(db: Database, key: Buffer): void {
-    this.watches.changed(db, key.latin1Slice());
+    const name = key.latin1Slice();
+    this.watches.changed(db, name);
+    if (this.tracking.anyone) this.tracking.changed(db, name);
   }
 
-  notify(_db: Database, _key: Buffer, _eventClass: EventClass, _event: string): void {}
+  /** Publishes a keyspace event, if its class is listened to. */
+  notify(db: Database, key: Buffer, eventClass: EventClass, event: string): void {
+    const classes = this.eventClasses;
+    if (!classes.has(eventClass)) return;
+    if (classes.has('K'))
+      this.pubsub.publish(
+        Buffer.concat([Buffer.from(`__keyspace@${db.index}__:`), key]),
+        Buffer.from(event),
+        false,
+      );
+    if (classes.has('E')) this.pubsub.publish(Buffer.from(`__keyevent@${db.index}__:${event}`), key, false);
+  }
 
   discardTransaction(client: Client): void {
     client.transaction = null;
-    client.gates &= ~Gate.Multi;
+    client.setGate(Gate.Multi, false);
     this.watches.unwatch(client);
     this.observe();
   }
 
-  /** Counts the error reply at [start, end). */
-  countError(reply: Buffer, start: number, end: number): void {
-    const text = reply.latin1Slice(start + 1, Math.min(end, start + 65));
-    const code = /^[^ \r]*/.exec(text)![0];
-    this.errors.set(code, (this.errors.get(code) ?? 0) + 1);
+  // ---- Time
+
+  /** Runs a command that is timed by itself; a slow one is recorded. */
+  runTimed(context: Context, client: Client, entry: CommandEntry): void {
+    const { clock } = this;
+    if (clock.pending) clock.settle();
+    context.run(entry);
+    clock.ran(entry);
+    const milliseconds = clock.settle();
+    const slowerThan = this.config.number('slowlog-log-slower-than');
+    if (
+      slowerThan >= 0 &&
+      milliseconds * 1000 >= slowerThan &&
+      (entry.flags & Flag.SkipSlowlog) === 0 &&
+      context.blocked === null
+    ) {
+      const args = abridge(context.args, context.argc).map((shown, i) =>
+        this.isSecret(entry, context.args, i) ? Buffer.from('(redacted)') : shown,
+      );
+      this.slowlog.add(
+        client,
+        args,
+        Math.round(milliseconds * 1000),
+        this.store.now,
+        this.config.number('slowlog-max-len'),
+      );
+    }
+    if (this.latency.threshold > 0)
+      this.latency.add(
+        (entry.flags & Flag.Fast) !== 0 ? 'fast-command' : 'command',
+        milliseconds,
+        this.store.now,
+      );
   }
+
+  /** args[i] must not be shown to others. */
+  isSecret(entry: CommandEntry, args: readonly Slice[], i: number): boolean {
+    return entry.command.secrets?.(args, this.context.argc).includes(i) === true;
+  }
+
+  // ---- Trouble
 
   /** Why writes are refused. */
   misconf(): string {
-    return `MISCONF ${this.failure ?? this.log?.failure ?? ''}`;
+    if (this.failure !== null) return `MISCONF The server stops after an error: ${this.failure}`;
+    return `MISCONF Errors writing to the log: ${this.appendFailure ?? this.log?.failure ?? 'unknown'}`;
   }
 
-  /** An error that nobody foresaw: the state is in doubt. Returns the reply. */
+  /** The state is in doubt: no more writes, and the process is to end. Returns the error reply. */
   fail(error: unknown): string {
-    this.failure ??= error instanceof Error ? error.message : String(error);
-    this.gates |= Gate.Misconf;
+    this.statistics.unexpectedErrors++;
+    if (this.failure === null) {
+      this.failure = describe(error);
+      this.setGate(Gate.Misconf, true);
+      this.logger.error(`unexpected error: ${error instanceof Error ? error.stack : String(error)}`);
+      this.options.onFatal?.(error);
+    }
     return this.misconf();
   }
+
+  // ---- Replay
 
   /** Stands for whoever sent what is replayed. */
   private logClient: Client | null = null;
 
   /** Runs the commands of a log frame: no replies, nothing is logged, no limits, no expiry by the clock. */
   replay(payload: Buffer): void {
-    const { context, effects } = this;
+    const { context, effects, gates } = this;
     const client = (this.logClient ??= new Client(this, 0, null));
     const reader = new RequestReader({ bulkLengthMax: Number.MAX_SAFE_INTEGER });
     this.effects = null;
+    this.gates = 0;
     context.mayBlock = false;
     client.db = this.store.database(0);
     this.openOutput(client);
@@ -344,18 +856,43 @@ export class Server {
     try {
       reader.push(payload, 0, payload.length);
       while (reader.next(context)) {
-        const entry = this.lookup.find(context.args[0]);
-        if (entry === undefined) throw new Error(`unknown command in the log: ${context.args[0].latin1()}`);
+        // A frame is one step as a whole: the borders of transactions in it mean nothing here.
+        if (context.is(0, 'multi') || context.is(0, 'exec')) continue;
         dispatch(this, context, client);
         if (context.reply.u8[mark] === 45)
-          throw new Error(`log: ${context.args[0].latin1()}: ${context.reply.written(mark).latin1Slice()}`);
+          throw new Error(`log: ${context.word(0)}: ${context.reply.written(mark).latin1Slice().trim()}`);
         context.reply.pos = mark;
       }
     } finally {
       this.effects = effects;
+      this.gates = gates;
       context.mayBlock = true;
-      this.current = null;
       context.reply.pos = mark;
+      this.current = null;
     }
   }
+}
+
+const everybody = (): boolean => true;
+const sawUnlogged = (client: Client): boolean => {
+  const saw = client.sawUnlogged;
+  client.sawUnlogged = false;
+  return saw;
+};
+
+function finish(client: Client): void {
+  client.socket?.end(() => client.socket?.destroy());
+}
+
+function endpoint(address: string | undefined, port: number | undefined): string {
+  const host = (address ?? '?').replace(/^::ffff:/, '');
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function digest(password: Buffer): Buffer {
+  return createHash('sha256').update(password).digest();
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

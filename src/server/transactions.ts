@@ -1,5 +1,5 @@
 /** MULTI's queue of a client, and the keys that clients watch. */
-import type { Slice } from '../bytes/slice.ts';
+import { Slice } from '../bytes/slice.ts';
 import type { Database } from '../store/api.ts';
 import type { Client } from './client.ts';
 import type { StoredRequest } from './stored-request.ts';
@@ -8,9 +8,19 @@ export class Transaction {
   readonly requests: StoredRequest[] = [];
   /** A command could not be queued: EXEC refuses. */
   failed = false;
-  /** Flags of the queued commands, together. */
+  /** Flags that some queued command has. */
   flags = 0;
+  /** Flags that all queued commands have. */
+  commonFlags = -1;
+  /** Memory of the queued requests. */
   bytes = 0;
+
+  add(request: StoredRequest): void {
+    this.requests.push(request);
+    this.flags |= request.entry.flags;
+    this.commonFlags &= request.entry.flags;
+    this.bytes += request.bytes;
+  }
 }
 
 interface WatchedKey {
@@ -55,8 +65,9 @@ export class Watches {
     this.watched.delete(client);
   }
 
-  keysOf(client: Client): readonly WatchedKey[] {
-    return this.watched.get(client) ?? [];
+  /** Lets watched keys whose time is up expire, which breaks their watches. */
+  expire(client: Client): void {
+    for (const { db, key } of this.watched.get(client) ?? []) db.type(Slice.from(Buffer.from(key, 'latin1')));
   }
 
   changed(db: Database, key: string): void {

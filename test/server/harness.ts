@@ -27,8 +27,15 @@ export interface RunningServer extends Running {
 /** Starts our server on a free port, over the model store unless another is given. */
 export async function startServer(options: Partial<ServerOptions> = {}): Promise<RunningServer> {
   const server = new Server({ store: new ModelStore(), ...options });
-  const port = await server.listen(0);
-  return { server, port, stop: () => server.close() };
+  const port = await server.listenOnFreePort();
+  return {
+    server,
+    port,
+    stop: () => {
+      server.close();
+      return Promise.resolve();
+    },
+  };
 }
 
 function freePort(): Promise<number> {

@@ -1,0 +1,129 @@
+/** One server alone: what it says of replication and clusters. */
+import { CommandError, type Command } from '../command.ts';
+import type { Context } from '../context.ts';
+import { sliceInteger } from '../../bytes/number.ts';
+import { TIMEOUT_NEGATIVE } from '../errors.ts';
+import { helpCommand } from './help.ts';
+
+const NO_CLUSTER = 'ERR This instance has cluster support disabled';
+
+function refuseCluster(): void {
+  throw new CommandError(NO_CLUSTER);
+}
+
+function role({ server, reply }: Context): void {
+  reply.array(3);
+  reply.bulkString('master');
+  reply.integer(server.log?.position ?? 0);
+  reply.array(0);
+}
+
+function replicaOf(context: Context): void {
+  if (!context.is(1, 'no') || !context.is(2, 'one'))
+    throw new CommandError('ERR this server cannot replicate from another');
+  context.reply.ok();
+}
+
+/** There are no replicas to wait for: all that can pass is the time. */
+function wait(context: Context): void {
+  const { args, reply } = context;
+  const replicas = context.integer(1);
+  const timeout = sliceInteger(args[2]);
+  if (Number.isNaN(timeout)) throw new CommandError('ERR timeout is not an integer or out of range');
+  if (timeout < 0) throw new CommandError(TIMEOUT_NEGATIVE);
+  if (replicas <= 0 || !context.mayBlock) {
+    reply.integer(0);
+    return;
+  }
+  context.block({ keys: [], timeoutMs: timeout, onTimeout: (output) => output.integer(0) });
+}
+
+const clusterState = {
+  flags: ['stale'],
+  categories: [],
+  group: 'cluster',
+  since: '3.0.0',
+  run: refuseCluster,
+} as const;
+
+const clusterSubcommands: readonly (readonly [name: string, arity: number, summary: string])[] = [
+  ['info', 2, 'State of the cluster'],
+  ['nodes', 2, 'Nodes of the cluster'],
+  ['slots', 2, 'Which node serves which slots'],
+  ['shards', 2, 'Shards of the cluster'],
+  ['links', 2, 'Connections between nodes'],
+  ['myid', 2, 'The id of this node'],
+  ['keyslot', 3, 'The slot of a key'],
+  ['countkeysinslot', 3, 'Counts the keys of a slot'],
+  ['getkeysinslot', 4, 'Keys of a slot'],
+  ['meet', -4, 'Joins two nodes'],
+  ['reset', -2, 'Leaves the cluster'],
+  ['replicas', 3, 'Replicas of a node'],
+];
+
+export const topologyCommands: readonly Command[] = [
+  {
+    name: 'role',
+    arity: 1,
+    flags: ['noscript', 'loading', 'stale', 'fast'],
+    categories: ['admin', 'dangerous'],
+    group: 'server',
+    since: '2.8.12',
+    complexity: 'O(1)',
+    summary: 'The role of the server in replication',
+    run: role,
+  },
+  ...(['replicaof', 'slaveof'] as const).map((name): Command => ({
+    name,
+    arity: 3,
+    flags: ['admin', 'noscript', 'stale', 'no_async_loading'],
+    categories: [],
+    group: 'server',
+    since: name === 'replicaof' ? '5.0.0' : '1.0.0',
+    complexity: 'O(1)',
+    summary: 'Makes the server a replica, or a master of its own',
+    run: replicaOf,
+  })),
+  {
+    name: 'wait',
+    arity: 3,
+    flags: ['noscript'],
+    categories: ['connection'],
+    group: 'generic',
+    since: '3.0.0',
+    complexity: 'O(1)',
+    tips: ['request_policy:all_shards', 'response_policy:agg_min'],
+    summary: 'Waits until replicas have the writes of this connection',
+    run: wait,
+  },
+  ...(['readonly', 'readwrite'] as const).map((name): Command => ({
+    name,
+    arity: 1,
+    flags: ['loading', 'stale', 'fast'],
+    categories: ['connection'],
+    group: 'cluster',
+    since: '3.0.0',
+    complexity: 'O(1)',
+    summary: 'Whether a cluster’s replica may answer reads',
+    run: refuseCluster,
+  })),
+  {
+    name: 'cluster',
+    arity: -2,
+    flags: [],
+    categories: [],
+    group: 'cluster',
+    since: '3.0.0',
+    complexity: 'Depends on the subcommand',
+    summary: 'Clusters',
+    subcommands: [
+      ...clusterSubcommands.map(([name, arity, summary]): Command => ({
+        ...clusterState,
+        name,
+        arity,
+        summary,
+      })),
+      { ...helpCommand('cluster', '5.0.0', []), run: refuseCluster },
+    ],
+  },
+];
