@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { Tier } from '../../src/store/tier.ts';
 import { startPair, type CommandLine, type Pair } from './harness.ts';
 import { compareUnordered, withDice, parseReply, unordered } from './replies.ts';
 
 let pair: Pair;
 beforeAll(async () => {
-  pair = await startPair();
+  pair = await startPair({ store: new Tier() });
 });
 beforeEach(() => pair.flush());
 afterAll(() => pair.stop());

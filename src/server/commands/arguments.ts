@@ -1,4 +1,5 @@
 /** Arguments in the forms that several families of commands share, with Redis's error texts. */
+import { parseExtended } from '../../bytes/extended.ts';
 import { parseDouble, parseInt64, sliceInteger } from '../../bytes/number.ts';
 import type { Slice } from '../../bytes/slice.ts';
 import { CommandError } from '../command.ts';
@@ -43,8 +44,14 @@ export function positiveCount(context: Context, i: number): number {
 
 /** args[i], seconds with a fraction, in whole milliseconds rounded up; 0 waits for ever. */
 export function blockingTimeout(context: Context, i: number): number {
-  const seconds = parseDouble(context.args[i]);
-  if (Number.isNaN(seconds)) throw new CommandError(TIMEOUT_NOT_FLOAT);
+  let seconds = parseDouble(context.args[i]);
+  if (Number.isNaN(seconds)) {
+    // Redis reads a long double here: what is too large or too small for a double is a number too.
+    const extended = parseExtended(context.args[i]);
+    if (extended === undefined) throw new CommandError(TIMEOUT_NOT_FLOAT);
+    seconds = extended.exponent > 0 ? Infinity : Number.MIN_VALUE;
+    if (extended.mantissa < 0n) seconds = -seconds;
+  }
   const timeoutMs = Math.ceil(seconds * 1000);
   if (timeoutMs < 0 || timeoutMs >= TIMEOUT_MS_LIMIT) throw new CommandError(TIMEOUT_NEGATIVE);
   return timeoutMs;

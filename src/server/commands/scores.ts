@@ -1,16 +1,8 @@
 /** Scores in replies and in the log. */
 import { formatDouble } from '../../bytes/number.ts';
-import { Scratch } from '../../bytes/scratch.ts';
-import { Slice } from '../../bytes/slice.ts';
-import type { ZSet } from '../../store/api.ts';
-import type { Context } from '../context.ts';
-import { Encoding } from '../encoding.ts';
 import type { Reply } from '../reply.ts';
 
 const INT32_MAX = 0x7fffffff;
-
-const member = new Slice();
-const scratch = new Scratch();
 
 /** A score as Redis replies with it: a double in RESP3, a bulk string in RESP2. Small integers make no text. */
 export function replyScore(reply: Reply, score: number): void {
@@ -36,21 +28,4 @@ export function replyScore(reply: Reply, score: number): void {
 export function exactScore(score: number): string {
   if (Number.isFinite(score)) return Object.is(score, -0) ? '-0' : String(score);
   return score > 0 ? 'inf' : '-inf';
-}
-
-/**
- * Redis's compact form keeps whole scores as integers, so that a score of -0 becomes 0 in it; its other
- * form keeps -0.
- */
-export function settleZero(context: Context, key: Slice, zset: ZSet, member: Slice): void {
-  if (context.db.encoding(key) === Encoding.Compact) zset.set(member, 0);
-}
-
-/** `settleZero` for all members. */
-export function settleZeros(context: Context, key: Slice, zset: ZSet): void {
-  if (context.db.encoding(key) !== Encoding.Compact) return;
-  const end = zset.countBelow(0, true);
-  for (let rank = zset.countBelow(0, false); rank < end; rank++) {
-    if (Object.is(zset.at(rank, member), -0)) zset.set(scratch.keep(member), 0);
-  }
 }

@@ -8,7 +8,7 @@ import type { Context } from '../context.ts';
 import { zsetMemberAdded } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
 import { clampedInteger, integerFrom } from './arguments.ts';
-import { replyScore, settleZeros } from './scores.ts';
+import { replyScore } from './scores.ts';
 import { storeTemporary, temporaryKey, withTemporary } from './temporary.ts';
 
 export type Operation = 'union' | 'inter' | 'diff';
@@ -189,7 +189,6 @@ export function storeResult(context: Context, operation: Operation, name: string
   const query = queryAt(context, 2, operation, name, true);
   withTemporary(context, () => {
     const size = build(context, query);
-    if (size > 0) settleZeros(context, temporaryKey, context.db.zset(temporaryKey)!);
     storeTemporary(context, context.args[1], size, 'z', name);
   });
 }

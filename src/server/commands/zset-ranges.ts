@@ -8,7 +8,7 @@ import type { Context } from '../context.ts';
 import { zsetMemberAdded } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
 import { clampedInteger } from './arguments.ts';
-import { replyScore, settleZero } from './scores.ts';
+import { replyScore } from './scores.ts';
 import { storeTemporary, temporaryKey, withTemporary } from './temporary.ts';
 
 /** The members of ranks [first, end) of the set that a range was resolved against. */
@@ -247,7 +247,6 @@ export function zrangestore(context: Context): void {
           const copy = scratch.keep(member);
           result.set(copy, score);
           zsetMemberAdded(context, temporaryKey, ++size, copy);
-          if (Object.is(score, -0)) settleZero(context, temporaryKey, result, copy);
         },
       );
     }

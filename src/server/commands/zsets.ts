@@ -10,7 +10,7 @@ import { bzmpop, bzpopmax, bzpopmin } from './blocking-zsets.ts';
 import { scanCollection } from './collection-scan.ts';
 import { countedKeys, keyAt, keysFrom } from './key-specs.ts';
 import { forEachSampled, randomRank, sampleCount, sampledCount } from './sampling.ts';
-import { exactScore, replyScore, settleZero } from './scores.ts';
+import { exactScore, replyScore } from './scores.ts';
 import { replyWithResult, storeResult, zintercard } from './zset-algebra.ts';
 import { takeFromKey, takeMany, takeOne, zsetMultiPop } from './zset-ends.ts';
 import { countRange, removeRange, replyWithRange, zrangestore } from './zset-ranges.ts';
@@ -84,7 +84,6 @@ function addMembers(context: Context, options: number, at: number): void {
       if ((options & XX) !== 0) continue;
       zset.set(each, score);
       zsetMemberAdded(context, key, ++size, each);
-      if (Object.is(score, -0)) settleZero(context, key, zset, each);
     } else {
       if ((options & NX) !== 0) continue;
       if (incrementing) {
@@ -94,7 +93,6 @@ function addMembers(context: Context, options: number, at: number): void {
       if (((options & GT) !== 0 && score <= old) || ((options & LT) !== 0 && score >= old)) continue;
       if (score !== old) {
         zset.set(each, score);
-        if (Object.is(score, -0)) settleZero(context, key, zset, each);
         updated++;
       }
     }
