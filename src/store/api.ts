@@ -169,7 +169,7 @@ export interface Hash {
   scan(cursor: number, count: number, visit: Visitor): number;
 }
 
-/** Members ordered by (score, bytes). Scores are doubles, never NaN. */
+/** Members ordered by (score, bytes). Scores are doubles, never NaN; -0 is stored as 0. */
 export interface ZSet {
   readonly size: number;
   /** The member's score; undefined when absent. */

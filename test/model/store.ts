@@ -492,7 +492,7 @@ class ModelZSet extends ModelCollection implements ZSet {
     const before = (other: Scored): boolean =>
       other.score < score || (other.score === score && other.member < bytes);
     while (place < this.members.length && before(this.members[place])) place++;
-    this.members.splice(place, 0, { member: bytes, score });
+    this.members.splice(place, 0, { member: bytes, score: score + 0 });
     return old < 0;
   }
 
