@@ -9,9 +9,6 @@ import type { Slice } from '../bytes/slice.ts';
 const V2 = 0x6c796765;
 const V3 = 0x74656462;
 
-/** Masks that keep the 0 to 3 last bytes of a little-endian word. */
-const TAIL_MASK = Int32Array.of(0, 0xff, 0xffff, 0xffffff);
-
 export class Hasher {
   /** The key's halves, as signed 32-bit integers; part of the meta row. */
   key0: number;
@@ -47,16 +44,15 @@ export class Hasher {
 
   /** The same for bytes [start, end) of a padded memory. */
   hashRange(view: DataView, start: number, end: number): number {
+    const length = end - start;
     let v0 = this.key0;
     let v1 = this.key1;
-    let v2 = V2 ^ this.key0;
-    let v3 = V3 ^ this.key1;
+    let v2 = V2 ^ v0;
+    let v3 = V3 ^ v1;
     const tail = (end - start) & 3;
-    const last = end - tail;
     let m = 0;
-    for (let at = start; ; at += 4) {
-      if (at < last) m = view.getInt32(at, true);
-      else m = ((end - start) << 24) | (tail === 0 ? 0 : view.getInt32(at, true) & TAIL_MASK[tail]);
+    for (const last = end - tail; start < last; start += 4) {
+      m = view.getInt32(start, true);
       v3 ^= m;
       v0 = (v0 + v1) | 0;
       v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
@@ -69,8 +65,21 @@ export class Hasher {
       v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
       v2 = (v2 << 16) | (v2 >>> 16);
       v0 ^= m;
-      if (at >= last) break;
     }
+    m = length << 24;
+    if (tail !== 0) m |= view.getInt32(start, true) & (0xffffff >>> (24 - (tail << 3)));
+    v3 ^= m;
+    v0 = (v0 + v1) | 0;
+    v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+    v0 = (v0 << 16) | (v0 >>> 16);
+    v2 = (v2 + v3) | 0;
+    v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+    v0 = (v0 + v3) | 0;
+    v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
+    v2 = (v2 + v1) | 0;
+    v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
+    v2 = (v2 << 16) | (v2 >>> 16);
+    v0 ^= m;
     v2 ^= 0xff;
     for (let round = 0; round < 3; round++) {
       v0 = (v0 + v1) | 0;

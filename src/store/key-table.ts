@@ -14,16 +14,20 @@ import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
 import { FLAG_DEADLINE, KEY_LENGTH_MASK, RECORD_HEADER_BYTES } from './record.ts';
 
 /*
- * A segment. Word 0: kind, bits 18..8 slots in use, 5..0 depth (hash bits that are the same in all of it).
- * Word 1: overflow segment or 0. Then slots, numbered from 1, of two words each.
+ * A segment: word 0 kind, word 1 overflow segment or 0, then slots, numbered from 1, of two words each.
+ * What is asked of every segment at every access is beside the directory, where it stays in the
+ * cache, and not in the segment's head, which would be one more line of memory to wait for. Overflow
+ * segments have the number of their slots in use in bits 18..8 of word 0.
  */
 const SEGMENT_SLOTS = 1024;
 const SLOT_MASK = SEGMENT_SLOTS - 1;
 const SEGMENT_BYTES = SEGMENT_SLOTS * 8;
 const SEGMENT_WORDS = SEGMENT_SLOTS * 2;
-const DEPTH_MASK = 0x3f;
 const USED_SHIFT = 8;
 const USED_MASK = 0x7ff;
+/** Beside the directory: hash bits that are the same in all of the segment; it has overflow segments. */
+const DEPTH_MASK = 0x3f;
+const CHAINED = 0x80;
 /** Slots in use at which a segment splits: 0.82 of it, where a miss takes about 15 probes. */
 const SPLIT_AT = 838;
 /** Two neighbours that together have fewer become one. */
@@ -43,8 +47,11 @@ export class KeyTable {
   segments = 0;
 
   private readonly arena: Arena;
-  /** Segment by the top `depth` bits of a hash; 0 where there is none yet (only while the table is empty). */
+  /** By the top `depth` bits of a hash: the segment (0 while the table is empty), its depth and CHAINED. */
   private directory = new Int32Array(1);
+  private info = new Uint8Array(1);
+  /** Slots in use of a segment, at the first of its directory entries. */
+  private used = new Uint16Array(1);
   private depth = 0;
   /** Segments (heads of chains) by their depth. */
   private readonly atDepth = new Int32Array(33);
@@ -57,19 +64,27 @@ export class KeyTable {
 
   /** Bytes of the directory; segments are in the arena. */
   get directoryBytes(): number {
-    return this.directory.length * 4;
+    return this.directory.length * 7;
   }
 
-  private segmentOf(hash: number): number {
+  /** Directory entry of a hash. */
+  private entryOf(hash: number): number {
     // Two shifts, because a shift by 32 is one by 0.
-    return this.directory[(hash >>> 1) >>> (31 - this.depth)];
+    return (hash >>> 1) >>> (31 - this.depth);
+  }
+
+  /** First directory entry of the segment of a hash. */
+  private firstOf(hash: number): number {
+    const entry = (hash >>> 1) >>> (31 - this.depth);
+    return entry & -(1 << (this.depth - (this.info[entry] & DEPTH_MASK)));
   }
 
   /** The record of the key at bytes [start, end) of a padded memory, or 0. */
   find(hash: number, view: DataView, start: number, end: number): number {
     const { i32: chunks, chunkShift, unitMask } = this.arena;
     const length = end - start;
-    let segment = this.directory[(hash >>> 1) >>> (31 - this.depth)];
+    const entry = (hash >>> 1) >>> (31 - this.depth);
+    let segment = this.directory[entry];
     while (segment !== 0) {
       const words = chunks[segment >>> chunkShift];
       const base = (segment & unitMask) << 2;
@@ -100,6 +115,7 @@ export class KeyTable {
         }
         slot = slot === SLOT_MASK ? 1 : slot + 1;
       }
+      if ((this.info[entry] & CHAINED) === 0) return 0;
       segment = words[base + 1];
     }
     return 0;
@@ -108,7 +124,11 @@ export class KeyTable {
   /** Calls `visit` with every record of that hash. */
   forHash(hash: number, visit: (ref: number) => void): void {
     const { arena } = this;
-    for (let segment = this.segmentOf(hash); segment !== 0; segment = this.overflowOf(segment)) {
+    for (
+      let segment = this.directory[this.entryOf(hash)];
+      segment !== 0;
+      segment = this.overflowOf(segment)
+    ) {
       const words = arena.i32[segment >>> arena.chunkShift];
       const base = (segment & arena.unitMask) << 2;
       let slot = hash & SLOT_MASK;
@@ -121,18 +141,36 @@ export class KeyTable {
 
   /** Adds a record whose key is absent. */
   insert(hash: number, ref: number): void {
-    if (this.segments === 0) {
-      this.directory[0] = this.newSegment(0);
-      this.atDepth[0] = 1;
+    if (this.segments === 0) this.begin();
+    const first = this.firstOf(hash);
+    if (this.used[first] >= SPLIT_AT) {
+      this.insertIntoFull(hash, ref);
+      return;
     }
-    let segment = this.segmentOf(hash);
-    while (this.used(segment) >= SPLIT_AT) {
-      const overflow = this.overflowOf(segment);
-      if (overflow !== 0) segment = overflow;
-      else if (this.split(hash)) segment = this.segmentOf(hash);
-      else segment = this.chain(segment);
+    this.put(this.directory[first], hash, ref);
+    this.used[first]++;
+    this.count++;
+  }
+
+  private begin(): void {
+    this.directory[0] = this.newSegment();
+    this.info[0] = 0;
+    this.used[0] = 0;
+    this.atDepth[0] = 1;
+  }
+
+  private insertIntoFull(hash: number, ref: number): void {
+    const first = this.firstOf(hash);
+    let segment = this.overflowOf(this.directory[first]);
+    while (segment !== 0 && this.usedOfOverflow(segment) >= SPLIT_AT) segment = this.overflowOf(segment);
+    if (segment === 0) {
+      if (this.split(hash)) {
+        this.insert(hash, ref);
+        return;
+      }
+      segment = this.chain(first);
     }
-    this.put(segment, hash, ref);
+    this.putOverflow(segment, hash, ref);
     this.count++;
   }
 
@@ -145,13 +183,21 @@ export class KeyTable {
     while (words[base + (slot << 1) + 1] !== 0) slot = slot === SLOT_MASK ? 1 : slot + 1;
     words[base + (slot << 1)] = hash;
     words[base + (slot << 1) + 1] = ref;
-    words[base] += 1 << USED_SHIFT;
+  }
+
+  private putOverflow(segment: number, hash: number, ref: number): void {
+    this.put(segment, hash, ref);
+    this.addUsedOfOverflow(segment, 1);
   }
 
   /** The record moved. */
   replace(hash: number, from: number, to: number): void {
     const { arena } = this;
-    for (let segment = this.segmentOf(hash); segment !== 0; segment = this.overflowOf(segment)) {
+    for (
+      let segment = this.directory[this.entryOf(hash)];
+      segment !== 0;
+      segment = this.overflowOf(segment)
+    ) {
       const slot = this.slotOf(segment, hash, from);
       if (slot === 0) continue;
       arena.i32[segment >>> arena.chunkShift][((segment & arena.unitMask) << 2) + (slot << 1) + 1] = to;
@@ -162,19 +208,27 @@ export class KeyTable {
 
   /** The table leads to this record. */
   has(hash: number, ref: number): boolean {
-    for (let segment = this.segmentOf(hash); segment !== 0; segment = this.overflowOf(segment)) {
+    for (
+      let segment = this.directory[this.entryOf(hash)];
+      segment !== 0;
+      segment = this.overflowOf(segment)
+    ) {
       if (this.slotOf(segment, hash, ref) !== 0) return true;
     }
     return false;
   }
 
   remove(hash: number, ref: number): void {
+    const first = this.firstOf(hash);
+    const head = this.directory[first];
     let previous = 0;
-    for (let segment = this.segmentOf(hash); segment !== 0; segment = this.overflowOf(segment)) {
+    for (let segment = head; segment !== 0; segment = this.overflowOf(segment)) {
       const slot = this.slotOf(segment, hash, ref);
       if (slot !== 0) {
         this.closeSlot(segment, slot);
         this.count--;
+        if (previous === 0) this.used[first]--;
+        else this.addUsedOfOverflow(segment, -1);
         this.shrink(hash, segment, previous);
         return;
       }
@@ -221,16 +275,15 @@ export class KeyTable {
     }
     words[base + (hole << 1)] = 0;
     words[base + (hole << 1) + 1] = 0;
-    words[base] -= 1 << USED_SHIFT;
   }
 
-  private newSegment(depth: number): number {
+  private newSegment(): number {
     const { arena } = this;
     const segment = arena.alloc(SEGMENT_BYTES);
     const words = arena.i32[segment >>> arena.chunkShift];
     const base = (segment & arena.unitMask) << 2;
     words.fill(0, base, base + SEGMENT_WORDS);
-    words[base] = (Kind.Plain << KIND_SHIFT) | depth;
+    words[base] = Kind.Plain << KIND_SHIFT;
     this.segments++;
     return segment;
   }
@@ -238,26 +291,6 @@ export class KeyTable {
   private freeSegment(segment: number): void {
     this.arena.free(segment);
     this.segments--;
-  }
-
-  private head(segment: number): number {
-    const { arena } = this;
-    return arena.i32[segment >>> arena.chunkShift][(segment & arena.unitMask) << 2];
-  }
-
-  private used(segment: number): number {
-    return (this.head(segment) >>> USED_SHIFT) & USED_MASK;
-  }
-
-  private depthOf(segment: number): number {
-    return this.head(segment) & DEPTH_MASK;
-  }
-
-  private setDepth(segment: number, depth: number): void {
-    const { arena } = this;
-    const words = arena.i32[segment >>> arena.chunkShift];
-    const base = (segment & arena.unitMask) << 2;
-    words[base] = (words[base] & ~DEPTH_MASK) | depth;
   }
 
   private overflowOf(segment: number): number {
@@ -270,11 +303,39 @@ export class KeyTable {
     arena.i32[segment >>> arena.chunkShift][((segment & arena.unitMask) << 2) + 1] = overflow;
   }
 
-  /** A new overflow segment behind the last one of a chain. */
-  private chain(segment: number): number {
-    const overflow = this.newSegment(this.depthOf(segment));
-    this.setOverflow(segment, overflow);
+  private usedOfOverflow(segment: number): number {
+    const { arena } = this;
+    const head = arena.i32[segment >>> arena.chunkShift][(segment & arena.unitMask) << 2];
+    return (head >>> USED_SHIFT) & USED_MASK;
+  }
+
+  private addUsedOfOverflow(segment: number, slots: number): void {
+    const { arena } = this;
+    arena.i32[segment >>> arena.chunkShift][(segment & arena.unitMask) << 2] += slots << USED_SHIFT;
+  }
+
+  /** Directory entries of the segment whose first entry is given. */
+  private spanAt(first: number): number {
+    return 1 << (this.depth - (this.info[first] & DEPTH_MASK));
+  }
+
+  /** Puts a new overflow segment behind the head of a chain. */
+  private chain(first: number): number {
+    const head = this.directory[first];
+    const overflow = this.newSegment();
+    this.setOverflow(overflow, this.overflowOf(head));
+    this.setOverflow(head, overflow);
+    this.info.fill(this.info[first] | CHAINED, first, first + this.spanAt(first));
     return overflow;
+  }
+
+  /** Gives a segment entries in the directory, and adds it up. */
+  private link(first: number, segment: number, depth: number): void {
+    const span = 1 << (this.depth - depth);
+    this.directory.fill(segment, first, first + span);
+    this.info.fill(depth, first, first + span);
+    this.used[first] = 0;
+    this.atDepth[depth]++;
   }
 
   /**
@@ -282,8 +343,9 @@ export class KeyTable {
    * a directory out of proportion.
    */
   private split(hash: number): boolean {
-    const segment = this.segmentOf(hash);
-    const depth = this.depthOf(segment);
+    let first = this.firstOf(hash);
+    const segment = this.directory[first];
+    const depth = this.info[first] & DEPTH_MASK;
     if (depth === 32) return false;
     const bit = 31 - depth;
     const entries = this.entries(segment);
@@ -293,6 +355,7 @@ export class KeyTable {
     if (depth === this.depth) {
       if (this.directory.length * 2 > DIRECTORY_PER_SEGMENT * (this.segments + 4)) return false;
       this.doubleDirectory();
+      first *= 2;
     }
 
     for (let rest = this.overflowOf(segment); rest !== 0;) {
@@ -301,103 +364,112 @@ export class KeyTable {
       rest = next;
     }
     const { arena } = this;
-    const words = arena.i32[segment >>> arena.chunkShift];
     const base = (segment & arena.unitMask) << 2;
-    words.fill(0, base, base + SEGMENT_WORDS);
-    words[base] = (Kind.Plain << KIND_SHIFT) | (depth + 1);
-    const sibling = this.newSegment(depth + 1);
+    arena.i32[segment >>> arena.chunkShift].fill(0, base + 1, base + SEGMENT_WORDS);
     this.atDepth[depth]--;
-    this.atDepth[depth + 1] += 2;
-
-    let low = segment;
-    let high = sibling;
-    for (let i = 0; i < entries.length; i += 2) {
-      if (((entries[i] >>> bit) & 1) === 0) {
-        if (this.used(low) >= SPLIT_AT) low = this.chain(low);
-        this.put(low, entries[i], entries[i + 1]);
-      } else {
-        if (this.used(high) >= SPLIT_AT) high = this.chain(high);
-        this.put(high, entries[i], entries[i + 1]);
-      }
-    }
-    const span = 1 << (this.depth - depth - 1);
-    const first = ((hash >>> 1) >>> (31 - depth)) * 2 * span + span;
-    this.directory.fill(sibling, first, first + span);
+    this.link(first, segment, depth + 1);
+    this.link(first + this.spanAt(first), this.newSegment(), depth + 1);
+    this.count -= entries.length / 2;
+    for (let i = 0; i < entries.length; i += 2) this.insertAgain(entries[i], entries[i + 1]);
     return true;
   }
 
+  /** Inserts without splitting. */
+  private insertAgain(hash: number, ref: number): void {
+    const first = this.firstOf(hash);
+    if (this.used[first] < SPLIT_AT) {
+      this.put(this.directory[first], hash, ref);
+      this.used[first]++;
+    } else {
+      let segment = this.overflowOf(this.directory[first]);
+      if (segment === 0 || this.usedOfOverflow(segment) >= SPLIT_AT) segment = this.chain(first);
+      this.putOverflow(segment, hash, ref);
+    }
+    this.count++;
+  }
+
   /** Copies of all slots in use of a chain: hash, record, hash, record, … */
-  private entries(segment: number): Int32Array {
+  private entries(head: number): Int32Array {
     const { arena } = this;
-    const copy = new Int32Array(this.usedInChain(segment) * 2);
+    let segments = 0;
+    for (let segment = head; segment !== 0; segment = this.overflowOf(segment)) segments++;
+    const copy = new Int32Array(segments * SEGMENT_WORDS);
     let to = 0;
-    for (let s = segment; s !== 0; s = this.overflowOf(s)) {
-      const words = arena.i32[s >>> arena.chunkShift];
-      const base = (s & arena.unitMask) << 2;
+    for (let segment = head; segment !== 0; segment = this.overflowOf(segment)) {
+      const words = arena.i32[segment >>> arena.chunkShift];
+      const base = (segment & arena.unitMask) << 2;
       for (let at = base + 2; at < base + SEGMENT_WORDS; at += 2) {
         if (words[at + 1] === 0) continue;
         copy[to++] = words[at];
         copy[to++] = words[at + 1];
       }
     }
-    return copy;
+    return copy.subarray(0, to);
   }
 
   private doubleDirectory(): void {
-    const old = this.directory;
-    const doubled = new Int32Array(old.length * 2);
-    for (let i = 0; i < old.length; i++) doubled[2 * i] = doubled[2 * i + 1] = old[i];
-    this.directory = doubled;
+    this.resizeDirectory(this.directory.length * 2, (entry) => entry >>> 1);
+    // The number of slots in use is at the first entry alone.
+    for (let entry = 1; entry < this.used.length; entry += 2) this.used[entry] = 0;
     this.depth++;
+  }
+
+  private halveDirectory(): void {
+    this.resizeDirectory(this.directory.length / 2, (entry) => entry * 2);
+    this.depth--;
+  }
+
+  private resizeDirectory(length: number, from: (entry: number) => number): void {
+    const { directory, info, used } = this;
+    this.directory = new Int32Array(length);
+    this.info = new Uint8Array(length);
+    this.used = new Uint16Array(length);
+    for (let entry = 0; entry < length; entry++) {
+      const source = from(entry);
+      this.directory[entry] = directory[source];
+      this.info[entry] = info[source];
+      this.used[entry] = used[source];
+    }
   }
 
   /** After a removal from `segment`, which follows `previous` in its chain: gives back what has become too much. */
   private shrink(hash: number, segment: number, previous: number): void {
-    const used = this.used(segment);
     if (previous !== 0) {
-      if (used > 0) return;
+      if (this.usedOfOverflow(segment) > 0) return;
       this.setOverflow(previous, this.overflowOf(segment));
       this.freeSegment(segment);
+      const first = this.firstOf(hash);
+      if (this.overflowOf(this.directory[first]) === 0) {
+        this.info.fill(this.info[first] & ~CHAINED, first, first + this.spanAt(first));
+      }
       return;
     }
-    if (this.count === 0) {
-      this.clear();
-      return;
-    }
-    // Looked at now and then only: the neighbour's head is memory that nobody has touched lately.
-    if (used < MERGE_BELOW && (used & 31) === 0) this.merge(hash);
+    if (this.count === 0) this.clear();
+    else if (this.used[this.firstOf(hash)] < MERGE_BELOW) this.merge(hash);
   }
 
   /** Joins the segment of `hash` with its neighbour, as long as both are nearly empty. */
   private merge(hash: number): void {
     for (;;) {
-      const segment = this.segmentOf(hash);
-      const depth = this.depthOf(segment);
-      if (depth === 0) return;
-      const span = 1 << (this.depth - depth);
-      const first = ((hash >>> 1) >>> (31 - this.depth)) & ~(span - 1);
-      const sibling = this.directory[first ^ span];
-      if (this.depthOf(sibling) !== depth) return;
-      if (this.overflowOf(segment) !== 0 || this.overflowOf(sibling) !== 0) return;
-      if (this.used(segment) + this.used(sibling) >= MERGE_BELOW) return;
-      const entries = this.entries(sibling);
+      const first = this.firstOf(hash);
+      const info = this.info[first];
+      const span = this.spanAt(first);
+      const sibling = first ^ span;
+      // Equal bytes: the same depth, and no overflow segments.
+      if (info === 0 || (info & CHAINED) !== 0 || this.info[sibling] !== info) return;
+      if (this.used[first] + this.used[sibling] >= MERGE_BELOW) return;
+      const segment = this.directory[first];
+      const entries = this.entries(this.directory[sibling]);
+      const used = this.used[first] + entries.length / 2;
       for (let i = 0; i < entries.length; i += 2) this.put(segment, entries[i], entries[i + 1]);
-      this.freeSegment(sibling);
-      this.setDepth(segment, depth - 1);
+      this.freeSegment(this.directory[sibling]);
+      this.used[first] = 0;
+      this.used[sibling] = 0;
       const pair = first & ~span;
-      this.directory.fill(segment, pair, pair + 2 * span);
-      this.atDepth[depth] -= 2;
-      this.atDepth[depth - 1]++;
-      if (this.atDepth[this.depth] === 0) this.halveDirectory();
-    }
-  }
-
-  private halveDirectory(): void {
-    while (this.depth > 0 && this.atDepth[this.depth] === 0) {
-      const half = new Int32Array(this.directory.length / 2);
-      for (let i = 0; i < half.length; i++) half[i] = this.directory[2 * i];
-      this.directory = half;
-      this.depth--;
+      this.atDepth[info] -= 2;
+      this.link(pair, segment, info - 1);
+      this.used[pair] = used;
+      while (this.depth > 0 && this.atDepth[this.depth] === 0) this.halveDirectory();
     }
   }
 
@@ -414,26 +486,20 @@ export class KeyTable {
     if (this.segments === 0) return false;
     const { arena } = this;
     const head = this.directory[this.dropped];
-    let part = head;
-    let before = 0;
-    for (let next = this.overflowOf(part); next !== 0; next = this.overflowOf(part)) {
-      before = part;
-      part = next;
-    }
-    const words = arena.i32[part >>> arena.chunkShift];
-    const base = (part & arena.unitMask) << 2;
+    const overflow = this.overflowOf(head);
+    const segment = overflow === 0 ? head : overflow;
+    const words = arena.i32[segment >>> arena.chunkShift];
+    const base = (segment & arena.unitMask) << 2;
     for (let at = base + 2; at < base + SEGMENT_WORDS; at += 2) {
       if (words[at + 1] !== 0) visit(words[at + 1]);
     }
-    const span = 2 ** (this.depth - this.depthOf(head));
-    this.freeSegment(part);
-    if (before !== 0) {
-      this.setOverflow(before, 0);
-      return true;
-    }
-    this.dropped += span;
+    if (overflow !== 0) this.setOverflow(head, this.overflowOf(overflow));
+    else this.dropped += this.spanAt(this.dropped);
+    this.freeSegment(segment);
     if (this.dropped === this.directory.length) {
       this.directory = new Int32Array(1);
+      this.info = new Uint8Array(1);
+      this.used = new Uint16Array(1);
       this.depth = 0;
       this.count = 0;
       this.dropped = 0;
@@ -451,14 +517,12 @@ export class KeyTable {
     let position = cursor;
     let met = 0;
     while (met < count && this.count > 0) {
-      const segment = this.segmentOf(position | 0);
-      const depth = this.depthOf(segment);
-      const span = 2 ** (32 - depth);
+      const first = this.firstOf(position | 0);
+      const span = 2 ** (32 - (this.info[first] & DEPTH_MASK));
       const segmentEnd = Math.floor(position / span) * span + span;
-      const used = Math.max(1, this.used(segment));
-      const width = Math.ceil(((count - met) * span) / used);
+      const width = Math.ceil(((count - met) * span) / Math.max(1, this.used[first]));
       const end = Math.min(segmentEnd, position + width);
-      met += this.visitRange(segment, position, end, visit);
+      met += this.visitRange(this.directory[first], position, end, visit);
       position = end;
       if (position >= 2 ** 32) return 0;
     }
@@ -491,35 +555,39 @@ export class KeyTable {
     // Every chain has the same chance to be looked at, and is taken in proportion to what is in it.
     for (let attempt = 0; attempt < 256; attempt++) {
       const entry = Math.floor(random() * length);
-      const head = this.directory[entry];
-      if ((entry & ((1 << (this.depth - this.depthOf(head))) - 1)) !== 0) continue;
-      const slots = this.usedInChain(head);
+      if ((entry & (this.spanAt(entry) - 1)) !== 0) continue;
+      const slots = this.usedInChain(entry);
       if (slots === 0 || (this.segments > 1 && random() * SPLIT_AT >= slots)) continue;
-      return this.nth(head, Math.floor(random() * slots));
+      return this.nth(entry, Math.floor(random() * slots));
     }
     // Nearly all segments are nearly empty.
     for (let entry = Math.floor(random() * length); ; entry = (entry + 1) % length) {
-      const slots = this.usedInChain(this.directory[entry]);
-      if (slots > 0) return this.nth(this.directory[entry], Math.floor(random() * slots));
+      const slots = this.usedInChain(entry);
+      if (slots > 0) return this.nth(entry, Math.floor(random() * slots));
     }
   }
 
-  private usedInChain(head: number): number {
-    let slots = 0;
-    for (let segment = head; segment !== 0; segment = this.overflowOf(segment)) slots += this.used(segment);
+  /** Slots in use of the chain whose first directory entry is given. */
+  private usedInChain(first: number): number {
+    let slots = this.used[first];
+    for (
+      let segment = this.overflowOf(this.directory[first]);
+      segment !== 0;
+      segment = this.overflowOf(segment)
+    ) {
+      slots += this.usedOfOverflow(segment);
+    }
     return slots;
   }
 
-  private nth(segment: number, n: number): number {
+  private nth(first: number, n: number): number {
     const { arena } = this;
-    while (n >= this.used(segment)) {
-      n -= this.used(segment);
-      segment = this.overflowOf(segment);
-    }
-    const words = arena.i32[segment >>> arena.chunkShift];
-    const base = (segment & arena.unitMask) << 2;
-    for (let at = base + 2; ; at += 2) {
-      if (words[at + 1] !== 0 && n-- === 0) return words[at + 1];
+    for (let segment = this.directory[first]; ; segment = this.overflowOf(segment)) {
+      const words = arena.i32[segment >>> arena.chunkShift];
+      const base = (segment & arena.unitMask) << 2;
+      for (let at = base + 2; at < base + SEGMENT_WORDS; at += 2) {
+        if (words[at + 1] !== 0 && n-- === 0) return words[at + 1];
+      }
     }
   }
 }
