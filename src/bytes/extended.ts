@@ -30,28 +30,38 @@ function bitLength(value: bigint): number {
   return hex.length * 4 - Math.clz32(parseInt(hex[0], 16)) + 28;
 }
 
-/** `numerator / denominator` rounded to an integer, half to even; both positive. */
-function divideRounded(numerator: bigint, denominator: bigint): bigint {
-  const quotient = numerator / denominator;
-  const rest = (numerator - quotient * denominator) * 2n;
-  return rest > denominator || (rest === denominator && (quotient & 1n) === 1n) ? quotient + 1n : quotient;
+const powersOfTen: bigint[] = [];
+
+function powerOfTen(exponent: number): bigint {
+  if (exponent > 64) return 10n ** BigInt(exponent);
+  return (powersOfTen[exponent] ??= 10n ** BigInt(exponent));
 }
 
-/** `numerator / denominator * 2 ** exponent` as the nearest Extended, half to even. */
+/** `value / 2 ** bits` rounded to an integer, half to even. */
+function dropBits(value: bigint, bits: number): bigint {
+  if (bits <= 0) return value;
+  const shift = BigInt(bits);
+  const kept = value >> shift;
+  const rest = value - (kept << shift);
+  const half = 1n << (shift - 1n);
+  return rest > half || (rest === half && (kept & 1n) === 1n) ? kept + 1n : kept;
+}
+
+/** `numerator / denominator * 2 ** exponent` as the nearest Extended, half to even; both are positive. */
 function round(negative: boolean, numerator: bigint, denominator: bigint, exponent: number): Extended {
-  if (numerator === 0n) return ZERO;
-  let shift = bitLength(numerator) - bitLength(denominator) - MANTISSA_BITS;
-  // The quotient has MANTISSA_BITS bits or one more, so that one step settles it.
-  const quotientBits = (s: number): number =>
-    bitLength(s >= 0 ? numerator / (denominator << BigInt(s)) : (numerator << BigInt(-s)) / denominator);
-  if (quotientBits(shift) > MANTISSA_BITS) shift++;
-  else if (quotientBits(shift) < MANTISSA_BITS) shift--;
-  if (exponent + shift < EXPONENT_MIN) shift = EXPONENT_MIN - exponent;
-  const mantissa =
-    shift >= 0
-      ? divideRounded(numerator, denominator << BigInt(shift))
-      : divideRounded(numerator << BigInt(-shift), denominator);
-  exponent += shift;
+  let value = numerator;
+  if (denominator !== 1n) {
+    // At least two bits more than a mantissa has; the lowest tells whether there is a remainder.
+    const shift = bitLength(numerator) - bitLength(denominator) - MANTISSA_BITS - 2;
+    const dividend = shift < 0 ? numerator << BigInt(-shift) : numerator;
+    const divisor = shift > 0 ? denominator << BigInt(shift) : denominator;
+    value = dividend / divisor;
+    if (value * divisor !== dividend) value |= 1n;
+    exponent += shift;
+  }
+  const excess = Math.max(bitLength(value) - MANTISSA_BITS, EXPONENT_MIN - exponent, 0);
+  const mantissa = dropBits(value, excess);
+  exponent += excess;
   if (mantissa === 0n) return ZERO;
   if (exponent + bitLength(mantissa) - MANTISSA_BITS > EXPONENT_MAX) {
     return { mantissa: negative ? -1n : 1n, exponent: Infinity };
@@ -91,7 +101,7 @@ export function parseExtended(slice: Slice): Extended | undefined {
     if (digits === 0n) return ZERO;
     const shift = exponent - fraction.length;
     if (Math.abs(shift) > DECIMAL_EXPONENT_LIMIT) return undefined;
-    const scale = 10n ** BigInt(Math.abs(shift));
+    const scale = powerOfTen(Math.abs(shift));
     value = shift >= 0 ? round(negative, digits * scale, 1n, 0) : round(negative, digits, scale, 0);
   }
   return value.mantissa === 0n || value.exponent === Infinity ? undefined : value;
@@ -102,6 +112,7 @@ export function addExtended(a: Extended, b: Extended): Extended | undefined {
   if (a.exponent === Infinity || b.exponent === Infinity) return undefined;
   const exponent = Math.min(a.exponent, b.exponent);
   const sum = (a.mantissa << BigInt(a.exponent - exponent)) + (b.mantissa << BigInt(b.exponent - exponent));
+  if (sum === 0n) return ZERO;
   const value = round(sum < 0n, sum < 0n ? -sum : sum, 1n, exponent);
   return value.exponent === Infinity ? undefined : value;
 }
@@ -110,7 +121,7 @@ export function addExtended(a: Extended, b: Extended): Extended | undefined {
 export function formatExtended({ mantissa, exponent }: Extended): string {
   const negative = mantissa < 0n;
   const scaled = (negative ? -mantissa : mantissa) * FRACTION_SCALE;
-  const rounded = exponent >= 0 ? scaled << BigInt(exponent) : divideRounded(scaled, 1n << BigInt(-exponent));
+  const rounded = exponent >= 0 ? scaled << BigInt(exponent) : dropBits(scaled, -exponent);
   const digits = rounded.toString().padStart(FRACTION_DIGITS + 1, '0');
   const whole = digits.slice(0, -FRACTION_DIGITS);
   const fraction = digits.slice(-FRACTION_DIGITS).replace(/0+$/, '');

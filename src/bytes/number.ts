@@ -149,10 +149,12 @@ export function formatDouble(value: number): string {
  */
 function roundedToSeventeen(value: number): string {
   const rounded = value.toExponential(16);
-  const longer = value.toExponential(17);
-  if (longer.charCodeAt(18) !== 53 || longer.slice(0, 18) === rounded.slice(0, 18)) return rounded;
-  const even = (longer.charCodeAt(17) & 1) === 0;
-  return even && /^\d\.\d{16}50*e/.test(value.toExponential(100))
-    ? longer.slice(0, 18) + longer.slice(longer.indexOf('e'))
+  // A half in the 17th digit is a decimal of 18 digits, whose last place needs as many binary ones.
+  const exponent = Number(rounded.slice(rounded.indexOf('e') + 1));
+  if (!Number.isInteger(value * 2 ** (17 - exponent))) return rounded;
+  const exact = value.toExponential(100);
+  const even = (exact.charCodeAt(17) & 1) === 0;
+  return even && /^\d\.\d{16}50*e/.test(exact)
+    ? exact.slice(0, 18) + exact.slice(exact.indexOf('e'))
     : rounded;
 }
