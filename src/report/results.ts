@@ -231,7 +231,16 @@ export const sessionShape = object({
     }),
   ),
   /** Until the server had nothing left to write back after the load. */
-  drain: nullable(object({ seconds: quantity, writeBytes: nullable(quantity), settled: flag })),
+  drain: nullable(
+    object({
+      seconds: quantity,
+      /** From the start of the load to the end of the drain. */
+      writeBytes: nullable(quantity),
+      diskBytes: nullable(quantity),
+      /** False: the time allowed was over first. */
+      settled: flag,
+    }),
+  ),
   /** After the last workload. */
   end: nullable(object({ diskBytes: nullable(quantity), userBytes: nullable(quantity), keys: count })),
 });

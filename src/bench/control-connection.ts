@@ -1,0 +1,65 @@
+/** A quiet connection beside the load, for what the bench itself asks of a target. */
+import { Redis } from 'ioredis';
+import type { Address } from './load-spec.ts';
+
+const CONNECT_TIMEOUT_MS = 2_000;
+const COMMAND_TIMEOUT_MS = 60_000;
+
+export class ControlConnection {
+  private readonly client: Redis;
+
+  private constructor(client: Redis) {
+    this.client = client;
+  }
+
+  static async open(address: Address): Promise<ControlConnection> {
+    const client = new Redis({
+      ...(address.path === undefined ? { host: address.host, port: address.port } : { path: address.path }),
+      username: address.user,
+      password: address.password,
+      db: address.database ?? 0,
+      lazyConnect: true,
+      enableReadyCheck: false,
+      maxRetriesPerRequest: 0,
+      retryStrategy: () => null,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      commandTimeout: COMMAND_TIMEOUT_MS,
+    });
+    let reason: Error | null = null;
+    client.on('error', (error: Error) => (reason = error));
+    try {
+      await client.connect();
+      await client.ping();
+    } catch (error) {
+      client.disconnect();
+      throw reason ?? error;
+    }
+    return new ControlConnection(client);
+  }
+
+  /** One command line without placeholders. */
+  async call(line: string): Promise<unknown> {
+    const [name, ...args] = line.split(' ');
+    return this.client.call(name, ...args);
+  }
+
+  /** INFO as a dictionary; empty when the target has none. */
+  async info(): Promise<Record<string, string>> {
+    let text: string;
+    try {
+      text = String(await this.client.call('INFO'));
+    } catch {
+      return {};
+    }
+    return Object.fromEntries(
+      text
+        .split('\r\n')
+        .filter((line) => line.includes(':'))
+        .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+    );
+  }
+
+  close(): void {
+    this.client.disconnect();
+  }
+}

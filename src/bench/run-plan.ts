@@ -1,0 +1,172 @@
+/**
+ * Runs a plan. Repeats alternate between the targets, forth and back (A B C, C B A, …), each with a
+ * fresh server, so that a drift of the machine touches all of them alike. After every session the
+ * results so far are handed on: what was measured is never lost.
+ */
+import type { Cell, Results, Run, Session } from '../report/results.ts';
+import { RESULTS_FORMAT, RESULTS_VERSION } from '../report/results.ts';
+import { cellsOf } from './cells.ts';
+import { describeEnvironment } from './environment.ts';
+import type { LoadPool } from './load.ts';
+import type { Plan } from './plan.ts';
+import { runSession, type Watcher } from './session.ts';
+import type { Target } from './target.ts';
+
+export interface PlanHeader {
+  tool: Results['tool'];
+  title: string;
+  argv: string[];
+  options: Results['options'];
+  /** Where targets keep their data. */
+  dataRoot: string;
+  notes: string[];
+}
+
+export interface PlanControl {
+  pool: LoadPool;
+  watcher: Watcher;
+  /** Called with the document so far; `state` is `partial` until the end. */
+  save(results: Results): void;
+  /** Why the bench was asked to stop; null: it was not. */
+  stopReason(): string | null;
+}
+
+/** A target that did not even start so many times is not tried again. */
+const START_FAILURES = 1;
+
+export async function runPlan(plan: Plan, header: PlanHeader, control: PlanControl): Promise<Results> {
+  const sharesMachine = plan.targets.every(
+    ({ info }) => info.kind !== 'foreign' || /127\.0\.0\.1|localhost|\//.test(info.address),
+  );
+  const environment = describeEnvironment(header.dataRoot, sharesMachine);
+  const startedAt = new Date().toISOString();
+  const sessions: Session[] = [];
+  const runs: Run[] = [];
+
+  const document = (state: Results['state'], reason?: string): Results => {
+    const targets = plan.targets.map(({ info }) => info);
+    const workloads = plan.rows.map(({ info }) => info);
+    const cells = cellsOf({
+      targets,
+      workloads,
+      runs,
+      sessions,
+      baseline: plan.baseline,
+      seed: plan.settings.seed,
+    });
+    return {
+      format: RESULTS_FORMAT,
+      version: RESULTS_VERSION,
+      tool: header.tool,
+      title: header.title,
+      state,
+      ...(reason === undefined ? {} : { partialReason: reason }),
+      startedAt,
+      finishedAt: new Date().toISOString(),
+      argv: header.argv,
+      rerun: rerunLine(header.argv, plan.settings.seed),
+      seed: plan.settings.seed,
+      options: header.options,
+      environment,
+      targets,
+      workloads,
+      baseline: plan.baseline,
+      sessions,
+      runs,
+      cells,
+      notes: [...header.notes, ...notesOf(plan, cells, sessions)],
+    };
+  };
+
+  const startFailures = new Map<Target, number>();
+  const stopping = (): boolean => control.stopReason() !== null;
+  for (let repeat = 1; repeat <= plan.repeats; repeat++) {
+    const order = repeat % 2 === 1 ? plan.targets : [...plan.targets].reverse();
+    for (const target of order) {
+      if (stopping()) break;
+      if ((startFailures.get(target) ?? 0) >= START_FAILURES) continue;
+      let rows = plan.rows;
+      while (rows.length > 0 && !stopping()) {
+        const outcome = await runSession({
+          target,
+          repeat,
+          rows,
+          settings: plan.settings,
+          drainSeconds: plan.drainSeconds,
+          pool: control.pool,
+          watcher: control.watcher,
+          stopping,
+        });
+        const session = sessions.push(outcome.session) - 1;
+        for (const run of outcome.runs) runs.push({ ...run, session, order: runs.length });
+        control.save(document('partial', control.stopReason() ?? 'the run is not finished'));
+        if (outcome.session.startSeconds === null && outcome.session.state === 'failed') {
+          startFailures.set(target, (startFailures.get(target) ?? 0) + 1);
+          break;
+        }
+        // The target died at a row: the rows after it get a fresh one. Foreign targets are not ours to restart.
+        if (outcome.session.state === 'ok' || target.info.kind === 'foreign' || outcome.runs.length === 0)
+          break;
+        rows = rows.slice(outcome.runs.length);
+      }
+    }
+  }
+  const reason = control.stopReason();
+  const results = reason === null ? document('complete') : document('partial', reason);
+  control.save(results);
+  return results;
+}
+
+/** The command line again, with the seed that this run drew. */
+function rerunLine(argv: readonly string[], seed: number): string {
+  const quoted = argv.map((word) =>
+    /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`,
+  );
+  return [
+    'ardent',
+    ...quoted,
+    ...(argv.some((word) => word.startsWith('--seed')) ? [] : ['--seed', String(seed)]),
+  ].join(' ');
+}
+
+function notesOf(plan: Plan, cells: readonly Cell[], sessions: readonly Session[]): string[] {
+  const notes: string[] = [];
+  const closed = plan.rows.some(({ open }) => open === null);
+  if (closed) {
+    const depth = [...new Set(plan.rows.map(({ pipeline }) => pipeline * plan.settings.connections))].join(
+      ' and ',
+    );
+    notes.push(
+      `Closed loop: latency is the service time at ${depth} requests in flight, at the highest rate that the server gives.`,
+    );
+  }
+  if (plan.repeats < 5) notes.push(`${plan.repeats} runs a side: medians only; a verdict needs at least 5.`);
+  const served = plan.targets.filter(({ info }) => info.mode === 'served').map(({ info }) => info.id);
+  if (served.length > 1 && plan.repeats >= 2 && servedAlike(cells, served)) {
+    notes.push(
+      'The engines do not differ in served mode: the memory tier holds all data, requests meet the engine only through checkpoints in the background. The engine-bound columns show the engines themselves.',
+    );
+  }
+  const unsettled = sessions
+    .filter(({ drain }) => drain !== null && !drain.settled)
+    .map(({ target }) => target);
+  if (unsettled.length > 0) {
+    notes.push(
+      `Still writing back when the rows began: ${[...new Set(unsettled)].join(', ')}. Part of the load's cost falls on the rows.`,
+    );
+  }
+  return notes;
+}
+
+/** No row at which the intervals of two engines' medians lie apart. */
+function servedAlike(cells: readonly Cell[], served: readonly string[]): boolean {
+  const rows = new Set(cells.map(({ workload }) => workload));
+  let apart = 0;
+  for (const row of rows) {
+    const rates = cells
+      .filter((cell) => cell.workload === row && served.includes(cell.target))
+      .flatMap((cell) => cell.metrics.opsPerSecond ?? []);
+    if (rates.some((a) => rates.some((b) => a.low > b.high))) apart++;
+  }
+  return apart <= rows.size * 0.1;
+}

@@ -1,0 +1,277 @@
+/**
+ * Targets: servers that the bench starts itself (ardent with each engine, Redis), and servers that
+ * somebody else runs, reached by address.
+ */
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { TargetInfo } from '../report/results.ts';
+import { Child, freePort, freshDirectory, removeDirectory } from './child.ts';
+import { ControlConnection } from './control-connection.ts';
+import type { Address } from './load-spec.ts';
+
+/** A target could not be reached or started. */
+export class TargetError extends Error {
+  readonly code = 'TARGET';
+}
+
+export interface RunningTarget {
+  address: Address;
+  control: ControlConnection;
+  /** Null when the process is not ours to see. */
+  pid: number | null;
+  dataDirectory: string | null;
+  startSeconds: number | null;
+  /** Null while it lives; else how it ended. */
+  death(): string | null;
+  stop(): Promise<void>;
+}
+
+export interface Target {
+  info: TargetInfo;
+  start(): Promise<RunningTarget>;
+}
+
+const START_TIMEOUT_MS = 30_000;
+
+/** First executable of that name on the PATH, or the path itself; null when there is none. */
+export function findExecutable(name: string): string | null {
+  const candidates = name.includes('/')
+    ? [name]
+    : (process.env.PATH ?? '').split(delimiter).map((directory) => join(directory, name));
+  for (const candidate of candidates) {
+    try {
+      accessSync(candidate, constants.X_OK);
+      return candidate;
+    } catch {
+      // The next one.
+    }
+  }
+  return null;
+}
+
+/** A target that is started fresh on a free port. */
+function ownTarget(
+  info: TargetInfo,
+  command: string,
+  args: (port: number, directory: string) => string[],
+  below?: string,
+): Target {
+  return {
+    info,
+    async start() {
+      const directory = freshDirectory(info.id, below);
+      let child: Child | null = null;
+      try {
+        const port = await freePort();
+        const began = performance.now();
+        child = await Child.start(command, args(port, directory), directory, join(directory, 'output.log'));
+        const address = { host: '127.0.0.1', port };
+        const control = await connectWhenUp(address, child);
+        const startSeconds = (performance.now() - began) / 1000;
+        const process = child;
+        const server = await control.info();
+        info.version = server.ardent_version ?? server.redis_version ?? info.version;
+        return {
+          address,
+          control,
+          pid: process.pid,
+          dataDirectory: directory,
+          startSeconds,
+          death: () => (process.running ? null : process.obituary()),
+          async stop() {
+            control.close();
+            // The data go with the directory: an orderly end would only cost time.
+            await process.stop('SIGKILL');
+            removeDirectory(directory);
+          },
+        };
+      } catch (error) {
+        await child?.stop('SIGKILL');
+        removeDirectory(directory);
+        throw new TargetError(`${info.label} did not start: ${(error as Error).message}`);
+      }
+    },
+  };
+}
+
+async function connectWhenUp(address: Address, child: Child): Promise<ControlConnection> {
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  for (;;) {
+    if (!child.running) throw new Error(child.obituary());
+    try {
+      return await ControlConnection.open(address);
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await sleep(10);
+    }
+  }
+}
+
+export interface RedisOptions {
+  executable: string;
+  durability: 'none' | 'everysec' | 'always';
+  /** A column to look at, not a base. */
+  reference: boolean;
+  below?: string;
+}
+
+const LOSES = {
+  none: 'everything since the last snapshot; here none is taken, so everything',
+  everysec: 'up to about a second of writes',
+  always: 'nothing that was acknowledged',
+} as const;
+
+export function redisTarget(options: RedisOptions): Target {
+  const { durability } = options;
+  const settings: Record<string, string> = {
+    save: '""',
+    appendonly: durability === 'none' ? 'no' : 'yes',
+    ...(durability === 'none' ? {} : { appendfsync: durability }),
+  };
+  const args = Object.entries(settings).flatMap(([name, value]) => [
+    `--${name}`,
+    value === '""' ? '' : value,
+  ]);
+  return ownTarget(
+    {
+      id: durability === 'none' ? 'redis-none' : `redis-${durability}`,
+      label: durability === 'none' ? 'Redis (no persistence)' : `Redis (AOF ${durability})`,
+      kind: 'redis',
+      reference: options.reference,
+      version: '',
+      durability: { class: durability, loses: LOSES[durability] },
+      address: '',
+      commandLine: `redis-server ${Object.entries(settings)
+        .map(([name, value]) => `--${name} ${value}`)
+        .join(' ')}`,
+      settings,
+    },
+    options.executable,
+    (port, directory) => ['--port', String(port), '--bind', '127.0.0.1', '--dir', directory, ...args],
+    options.below,
+  );
+}
+
+export interface ArdentOptions {
+  engine: string;
+  mode: 'served' | 'engine-bound';
+  durability: 'no' | 'everysec' | 'always';
+  /** Further server options, as `name` and value. */
+  settings: Record<string, string>;
+  below?: string;
+}
+
+export const ENGINE_LABELS: Record<string, string> = { leveldb: 'LevelDB', lmdb: 'LMDB', rocksdb: 'RocksDB' };
+
+export function ardentTarget(options: ArdentOptions): Target {
+  const main = fileURLToPath(new URL('../cli/main.js', import.meta.url));
+  const settings: Record<string, string> = {
+    engine: options.engine,
+    appendfsync: options.durability,
+    ...(options.mode === 'engine-bound' ? { 'tier-memory': '0' } : {}),
+    ...options.settings,
+  };
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
+  const label = ENGINE_LABELS[options.engine] ?? options.engine;
+  return ownTarget(
+    {
+      id: options.mode === 'served' ? options.engine : `${options.engine}-bound`,
+      label: options.mode === 'served' ? label : `${label} (engine-bound)`,
+      kind: 'ardent',
+      engine: options.engine,
+      mode: options.mode,
+      reference: false,
+      version: '',
+      durability:
+        options.durability === 'no'
+          ? { class: 'none', loses: 'what the operating system had not written yet' }
+          : { class: options.durability, loses: LOSES[options.durability] },
+      address: '',
+      commandLine: `ardent server ${args.join(' ')}`,
+      settings,
+    },
+    process.execPath,
+    (port, directory) => [
+      main,
+      'server',
+      '--port',
+      String(port),
+      '--bind',
+      '127.0.0.1',
+      '--dir',
+      join(directory, 'data'),
+      ...args,
+    ],
+    options.below,
+  );
+}
+
+export interface ForeignOptions {
+  name: string;
+  address: Address;
+  /** Allowed to delete what it holds. */
+  allowFlush: boolean;
+}
+
+/** A server that somebody else runs. It is never stopped, and flushed only when that was allowed. */
+export function foreignTarget(options: ForeignOptions): Target {
+  const { address, name } = options;
+  const place = address.path ?? `${address.host}:${address.port}`;
+  const info: TargetInfo = {
+    id: name,
+    label: name,
+    kind: 'foreign',
+    reference: false,
+    version: '',
+    durability: { class: 'unknown', loses: 'not known to the bench' },
+    address: place,
+    commandLine: '',
+    settings: {},
+  };
+  return {
+    info,
+    async start() {
+      let control: ControlConnection;
+      try {
+        control = await ControlConnection.open(address);
+      } catch (error) {
+        throw new TargetError(
+          `${name} (${place}) cannot be reached: ${(error as Error).message || 'no answer'}`,
+        );
+      }
+      if (options.allowFlush) await control.call('FLUSHALL');
+      const server = await control.info();
+      info.version = server.ardent_version ?? server.valkey_version ?? server.redis_version ?? '';
+      Object.assign(info.durability, await durabilityOf(control));
+      let dead: string | null = null;
+      const local = address.path !== undefined || ['127.0.0.1', 'localhost', '::1'].includes(address.host);
+      return {
+        address,
+        control,
+        pid: local && server.process_id !== undefined ? Number(server.process_id) : null,
+        dataDirectory: null,
+        startSeconds: null,
+        death: () => dead,
+        async stop() {
+          dead = 'the bench has left it';
+          control.close();
+        },
+      };
+    },
+  };
+}
+
+async function durabilityOf(control: ControlConnection): Promise<Partial<TargetInfo['durability']>> {
+  try {
+    const value = async (name: string): Promise<string | undefined> =>
+      ((await control.call(`CONFIG GET ${name}`)) as string[])[1];
+    if ((await value('appendonly')) !== 'yes') return {};
+    const fsync = await value('appendfsync');
+    if (fsync === 'everysec' || fsync === 'always') return { class: fsync, loses: LOSES[fsync] };
+  } catch {
+    // No CONFIG: it stays unknown.
+  }
+  return {};
+}

@@ -1,0 +1,168 @@
+/** From a plan to files, tables and an exit code: common to `ardent bench` and `ardent matrix`. */
+import { tmpdir } from 'node:os';
+import { LoadPool } from '../bench/load.ts';
+import type { Plan } from '../bench/plan.ts';
+import { ResultsDirectory } from '../bench/results-directory.ts';
+import { runPlan } from '../bench/run-plan.ts';
+import { toBenchmarkCsv, toCsv } from '../report/csv.ts';
+import { formatDuration } from '../report/format.ts';
+import { LiveProgress, PlainProgress, QuietProgress, type Progress } from '../report/progress.ts';
+import type { Results, Run } from '../report/results.ts';
+import { renderHtml } from '../report/html.ts';
+import { matrixTable, renderText } from '../report/table.ts';
+import type { OutputArguments } from './bench-options.ts';
+import { EXIT } from './exit-codes.ts';
+
+export interface BenchRun {
+  tool: 'matrix' | 'bench' | 'engines';
+  title: string;
+  plan: Plan;
+  options: Results['options'];
+  notes: string[];
+}
+
+/** Files of one result set. A full disk costs the files, not the tables. */
+export function writeResults(
+  directory: ResultsDirectory,
+  results: Results,
+  progress: Pick<Progress, 'note'>,
+): string[] {
+  const written: string[] = [];
+  const files: [string, () => string][] = [
+    ['results.json', () => JSON.stringify(results)],
+    ['results.csv', () => toCsv(results)],
+    ['report.html', () => renderHtml(results)],
+  ];
+  for (const [name, content] of files) {
+    try {
+      written.push(directory.write(name, content()));
+    } catch (error) {
+      progress.note(`ardent: ${name} could not be written: ${(error as Error).message}`);
+    }
+  }
+  return written;
+}
+
+function progressFor(args: OutputArguments, run: BenchRun): Progress {
+  const sessions = run.plan.targets.length * run.plan.repeats;
+  if (args.quiet || args.json) return new QuietProgress();
+  if (args.tui && process.stderr.isTTY) return new LiveProgress(run.title, sessions, run.plan.rows.length);
+  return new PlainProgress(sessions);
+}
+
+/** Prints a line of JSON for each run as it ends. */
+function printing(progress: Progress): Progress {
+  return Object.assign(Object.create(progress) as Progress, {
+    finished(run: Run) {
+      progress.finished(run);
+      const { series: _series, ...rest } = run;
+      process.stdout.write(`${JSON.stringify({ type: 'run', ...rest })}\n`);
+    },
+  });
+}
+
+export async function runBench(run: BenchRun, args: OutputArguments): Promise<number> {
+  const directory = new ResultsDirectory(args.results, run.tool, args.out);
+  const plain = progressFor(args, run);
+  const progress = args.json ? printing(plain) : plain;
+  const pool = new LoadPool(run.plan.settings.workers);
+  let stopReason: string | null = null;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (stopReason !== null) process.exit(EXIT.interrupted);
+    stopReason = `interrupted by ${signal}`;
+    progress.note(`${signal}: stopping; what was measured is kept (once more: at once)`);
+    pool.stop();
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  let unwritable: string | null = null;
+  let results: Results;
+  try {
+    results = await runPlan(
+      run.plan,
+      {
+        tool: run.tool,
+        title: run.title,
+        argv: process.argv.slice(2),
+        options: run.options,
+        dataRoot: args.dataDir ?? tmpdir(),
+        notes: run.notes,
+      },
+      {
+        pool,
+        watcher: progress,
+        save(partial) {
+          try {
+            directory.write('results.json', JSON.stringify(partial));
+          } catch (error) {
+            if (unwritable === null)
+              progress.note(`ardent: results cannot be written: ${(error as Error).message}`);
+            unwritable = (error as Error).message;
+          }
+        },
+        stopReason: () => stopReason,
+      },
+    );
+  } finally {
+    progress.end();
+    process.removeListener('SIGINT', onSignal);
+    process.removeListener('SIGTERM', onSignal);
+    await pool.close();
+  }
+  const files = writeResults(directory, results, progress);
+  print(results, args, files);
+  if (files.length === 0) return EXIT.usage;
+  return exitCodeOf(results);
+}
+
+function print(results: Results, args: OutputArguments, files: string[]): void {
+  if (args.json) {
+    process.stdout.write(
+      `${JSON.stringify({ type: 'end', state: results.state, files, cells: results.cells.length })}\n`,
+    );
+    return;
+  }
+  if (args.csv) {
+    process.stdout.write(toBenchmarkCsv(results));
+    return;
+  }
+  const lines = [renderText(matrixTable(results, 'opsPerSecond'))];
+  if (results.targets.length === 1)
+    lines.push('', renderText(matrixTable(results, 'p50Us')), '', renderText(matrixTable(results, 'p99Us')));
+  if (!args.quiet) {
+    const { environment } = results;
+    const took = (Date.parse(results.finishedAt) - Date.parse(results.startedAt)) / 1000;
+    lines.push(
+      '',
+      ...results.notes.map((note) => `• ${note}`),
+      ...environment.warnings.map((warning) => `! ${warning}`),
+      ...failuresOf(results),
+      '',
+      `${environment.cpuModel}, ${environment.cpuCount} processors, ${environment.kernel}, Node ${environment.nodeVersion}; ${formatDuration(took)}, seed ${results.seed}`,
+      ...files,
+    );
+  }
+  if (results.state === 'partial') lines.push(`PARTIAL: ${results.partialReason}`);
+  process.stdout.write(`${lines.join('\n')}\n`);
+}
+
+function failuresOf(results: Results): string[] {
+  const reasons = new Map<string, number>();
+  for (const cell of results.cells) {
+    if (cell.state !== 'failed') continue;
+    const text = `${cell.target}: ${cell.reason}`;
+    reasons.set(text, (reasons.get(text) ?? 0) + 1);
+  }
+  return [...reasons].map(([text, count]) => `✗ ${text} (${count} ${count === 1 ? 'row' : 'rows'})`);
+}
+
+function exitCodeOf(results: Results): number {
+  if (results.state === 'partial') return EXIT.interrupted;
+  if (results.runs.some((run) => (run.verified?.wrong ?? 0) > 0)) return EXIT.verification;
+  const ok = results.cells.filter(({ state }) => state === 'ok').length;
+  if (ok === results.cells.length) return EXIT.ok;
+  const unreachable =
+    results.sessions.length > 0 &&
+    results.sessions.every(({ startSeconds, state }) => state === 'failed' && startSeconds === null);
+  return unreachable && ok === 0 ? EXIT.unreachable : EXIT.invalid;
+}

@@ -1,0 +1,196 @@
+/** `ardent matrix`: engines and servers against Redis, workload by workload. */
+import type { Argv, CommandModule } from 'yargs';
+import { rowsOf } from '../bench/plan.ts';
+import { ardentTarget, findExecutable, foreignTarget, redisTarget, type Target } from '../bench/target.ts';
+import { ENGINE_NAMES } from '../engines/engine.ts';
+import {
+  loadOptions,
+  outputOptions,
+  pipelinesOf,
+  settingsOf,
+  workloadsOf,
+  type LoadArguments,
+  type OutputArguments,
+} from './bench-options.ts';
+import { runBench } from './bench-run.ts';
+import { exitWith, UsageError } from './exit-codes.ts';
+
+interface MatrixArguments extends LoadArguments, OutputArguments {
+  engines: string;
+  modes: string;
+  redis: boolean;
+  redisServer: string;
+  target?: string[];
+  allowFlush: boolean;
+  baseline?: string;
+  appendfsync: string;
+  repeats?: number;
+  drain?: number;
+  quick: boolean;
+  serverOption?: string[];
+}
+
+/** About three minutes on two processors, five targets and fifteen rows. */
+const QUICK = { seconds: 0.3, warmup: 0.08, requests: 60_000, keyspace: 100_000, repeats: 5, drain: 2 };
+/** About fifty minutes. */
+const FULL = { seconds: 5, warmup: 1, requests: 1_000_000, keyspace: 1_000_000, repeats: 5, drain: 60 };
+
+function parseTarget(spec: string, allowFlush: boolean): Target {
+  const match = /^([\w.-]+)=(?:(\/.+)|(.+):(\d+))$/.exec(spec);
+  if (match === null)
+    throw new UsageError(`--target ${spec}: expected name=host:port or name=/path/of/socket`);
+  const [, name, path, host, port] = match;
+  return foreignTarget({
+    name,
+    address: path === undefined ? { host, port: Number(port) } : { host: '', port: 0, path },
+    allowFlush,
+  });
+}
+
+function targetsOf(args: MatrixArguments): Target[] {
+  const below = args.dataDir;
+  const engines = args.engines === 'none' ? [] : args.engines.split(',');
+  const unknown = engines.find((engine) => !(ENGINE_NAMES as readonly string[]).includes(engine));
+  if (unknown !== undefined)
+    throw new UsageError(`--engines: unknown engine "${unknown}"; ${ENGINE_NAMES.join(', ')} or none`);
+  const modes = args.modes.split(',');
+  if (!modes.every((mode) => mode === 'served' || mode === 'engine-bound')) {
+    throw new UsageError('--modes: served, engine-bound or both by comma');
+  }
+  const settings = Object.fromEntries(
+    (args.serverOption ?? []).map((given) => {
+      const at = given.indexOf('=');
+      if (at < 1) throw new UsageError(`--server-option ${given}: expected name=value`);
+      return [given.slice(0, at), given.slice(at + 1)];
+    }),
+  );
+  const durability = args.appendfsync as 'no' | 'everysec' | 'always';
+  const targets = modes.flatMap((mode) =>
+    engines.map((engine) =>
+      ardentTarget({ engine, mode: mode as 'served' | 'engine-bound', durability, settings, below }),
+    ),
+  );
+  if (args.redis) {
+    const executable = findExecutable(args.redisServer);
+    if (executable === null)
+      throw new UsageError(
+        `${args.redisServer} was not found; --redis-server names it, --no-redis leaves it out`,
+      );
+    const base = durability === 'no' ? 'none' : durability;
+    targets.push(redisTarget({ executable, durability: base, reference: false, below }));
+    if (base !== 'none')
+      targets.push(redisTarget({ executable, durability: 'none', reference: true, below }));
+  }
+  targets.push(...(args.target ?? []).map((spec) => parseTarget(spec, args.allowFlush)));
+  const ids = targets.map(({ info }) => info.id);
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index);
+  if (twice !== undefined) throw new UsageError(`two targets are named ${twice}`);
+  if (targets.length === 0) throw new UsageError('no target is left');
+  return targets;
+}
+
+export const matrix: CommandModule<object, MatrixArguments> = {
+  command: 'matrix',
+  describe: 'Measure engines against Redis: rows of workloads, columns of servers',
+  builder: (yargs) =>
+    outputOptions(loadOptions(yargs))
+      .option('quick', {
+        type: 'boolean',
+        default: false,
+        describe: 'About three minutes: short runs, a small key space',
+      })
+      .option('engines', {
+        type: 'string',
+        default: ENGINE_NAMES.join(','),
+        describe: 'Engines by comma, or none',
+      })
+      .option('modes', {
+        type: 'string',
+        default: 'served',
+        describe: 'served (all data in memory), engine-bound (--tier-memory 0), or both by comma',
+      })
+      .option('redis', { type: 'boolean', default: true, describe: 'Measure Redis too; --no-redis' })
+      .option('redis-server', {
+        type: 'string',
+        default: 'redis-server',
+        describe: 'Redis: a name on the PATH or a path',
+      })
+      .option('target', {
+        type: 'string',
+        array: true,
+        describe: 'A server that runs already: name=host:port',
+      })
+      .option('allow-flush', {
+        type: 'boolean',
+        default: false,
+        describe: 'Servers given by --target may be emptied',
+      })
+      .option('baseline', {
+        type: 'string',
+        describe: 'Column that ratios are taken against (default: Redis)',
+      })
+      .option('appendfsync', {
+        choices: ['no', 'everysec', 'always'],
+        default: 'everysec',
+        describe: 'Durability of ours and of Redis',
+      })
+      .option('server-option', { type: 'string', array: true, describe: 'For ardent server: name=value' })
+      .option('repeats', { type: 'number', describe: 'Fresh servers for each column' })
+      .option('drain', {
+        type: 'number',
+        describe: 'Seconds that a server may take to write back after the load',
+      })
+      .example('$0 matrix --quick', 'about three minutes')
+      .example('$0 matrix -t set,get -P 1,16 -d 100 -r 1000000', 'two rows, with and without pipelining')
+      .example(
+        '$0 matrix --engines none --target valkey=127.0.0.1:6380',
+        'another server against Redis',
+      ) as unknown as Argv<MatrixArguments>,
+  handler: (args) => exitWith(() => runMatrix(args)),
+};
+
+async function runMatrix(args: MatrixArguments): Promise<number> {
+  const preset = args.quick ? QUICK : FULL;
+  const given = process.argv;
+  const keyspaceGiven = given.some((word) => /^(-r|--keyspace)/.test(word));
+  const sizeGiven = given.some((word) => /^(-d|--data-size)/.test(word));
+  const settings = settingsOf({
+    ...args,
+    seconds: args.seconds ?? preset.seconds,
+    requests: args.requests ?? preset.requests,
+    warmup: args.warmup ?? preset.warmup,
+    keyspace: keyspaceGiven ? args.keyspace : preset.keyspace,
+    dataSize: sizeGiven ? args.dataSize : '100',
+  });
+  const targets = targetsOf(args);
+  const baseline =
+    args.baseline ?? targets.find(({ info }) => info.kind === 'redis' && !info.reference)?.info.id ?? '';
+  if (baseline !== '' && !targets.some(({ info }) => info.id === baseline)) {
+    throw new UsageError(
+      `--baseline ${baseline}: no such column; ${targets.map(({ info }) => info.id).join(', ')}`,
+    );
+  }
+  const open =
+    args.rate === undefined ? null : { rate: args.rate, arrivals: args.arrivals as 'regular' | 'poisson' };
+  const rows = rowsOf(workloadsOf(args, settings, 'classic'), pipelinesOf(args), settings, open);
+  const repeats = args.repeats ?? preset.repeats;
+  if (!Number.isSafeInteger(repeats) || repeats < 1)
+    throw new UsageError('--repeats must be a whole number above 0');
+  return runBench(
+    {
+      tool: 'matrix',
+      title: 'Engines against Redis',
+      plan: { targets, rows, baseline, repeats, settings, drainSeconds: args.drain ?? preset.drain },
+      options: {
+        quick: args.quick,
+        appendfsync: args.appendfsync,
+        repeats,
+        ...settings,
+        requests: settings.requests ?? 'no limit',
+        seconds: settings.seconds ?? 'no limit',
+      },
+      notes: [],
+    },
+    args,
+  );
+}

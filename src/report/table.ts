@@ -1,0 +1,135 @@
+/** The matrix as a table for terminals and Markdown: rows are workloads, columns targets. */
+import { formatCount, formatMicroseconds, formatRatio, formatBytes } from './format.ts';
+import type { Cell, MetricName, Results } from './results.ts';
+
+export const METRIC_TITLES: Record<MetricName, string> = {
+  opsPerSecond: 'operations per second',
+  p50Us: 'median latency',
+  p99Us: 'p99 latency',
+  p999Us: 'p99.9 latency',
+  opsPerCpuSecond: 'operations per CPU second of the server',
+  rssAnonBytes: 'anonymous memory',
+  diskBytesPerUserByte: 'bytes on disk per user byte after the load',
+  writeAmplification: 'bytes written per user byte',
+};
+
+export function formatMetric(metric: MetricName, value: number): string {
+  switch (metric) {
+    case 'p50Us':
+    case 'p99Us':
+    case 'p999Us':
+      return formatMicroseconds(value);
+    case 'rssAnonBytes':
+      return formatBytes(value);
+    case 'diskBytesPerUserByte':
+    case 'writeAmplification':
+      return value.toFixed(2);
+    default:
+      return formatCount(value);
+  }
+}
+
+/** One letter a badge, explained below the table. */
+const BADGE_MARKS = {
+  'CLIENT-BOUND': 'c',
+  OVERLOADED: 'o',
+  'MEMTABLE-ONLY': 't',
+  MISS: 'm',
+  'UNEQUAL-DURABILITY': 'd',
+  NOISY: 'n',
+  ERRORS: 'e',
+} as const;
+
+export interface TextTable {
+  title: string;
+  header: string[];
+  rows: string[][];
+  /** Explanations of the marks used. */
+  legend: string[];
+}
+
+function cellText(cell: Cell | undefined, metric: MetricName, used: Set<keyof typeof BADGE_MARKS>): string {
+  if (cell === undefined || cell.state === 'missing') return '–';
+  if (cell.state === 'failed') return 'failed';
+  const estimate = cell.metrics[metric];
+  if (estimate === undefined) return '–';
+  // Unequal durability holds for a whole column and is told once, below the table.
+  const badges = cell.badges.filter(({ name }) => name !== 'UNEQUAL-DURABILITY');
+  for (const { name } of badges) used.add(name);
+  const marks = badges.map(({ name }) => BADGE_MARKS[name]).join('');
+  return `${formatMetric(metric, estimate.median)}${marks === '' ? '' : ` ${marks}`}`;
+}
+
+/** Medians of one metric, and for rates the ratio to the baseline beside each. */
+export function matrixTable(results: Results, metric: MetricName): TextTable {
+  const { targets, workloads, baseline } = results;
+  const used = new Set<keyof typeof BADGE_MARKS>();
+  const ratios = metric === 'opsPerSecond' && baseline !== '';
+  const header = [
+    'workload',
+    ...targets.flatMap(({ id, label }) => (ratios && id !== baseline ? [label, '×'] : [label])),
+  ];
+  const rows = workloads.map((workload) => [
+    workload.label,
+    ...targets.flatMap(({ id }) => {
+      const cell = results.cells.find(
+        (candidate) => candidate.workload === workload.id && candidate.target === id,
+      );
+      const text = cellText(cell, metric, used);
+      if (!ratios || id === baseline) return [text];
+      const versus = cell?.versus;
+      const mark = versus?.verdict === 'higher' ? '▲' : versus?.verdict === 'lower' ? '▼' : ' ';
+      return [text, versus ? `${formatRatio(versus.ratio)}${mark}` : ''];
+    }),
+  ]);
+  const legend = [...used].map((name) => `${BADGE_MARKS[name]}  ${name}`);
+  const base = targets.find(({ id }) => id === baseline);
+  if (ratios && base !== undefined) {
+    legend.push(`×  ratio to ${base.label}; ▲ ▼ proven higher or lower (at least 5 runs a side, p < 0.01)`);
+    const unequal = targets.filter(({ durability }) => durability.class !== base.durability.class);
+    for (const target of unequal) {
+      legend.push(
+        `${target.label}: durability ${target.durability.class}, not ${base.durability.class}; not to be ranked with the others`,
+      );
+    }
+  }
+  return { title: METRIC_TITLES[metric], header, rows, legend };
+}
+
+function width(text: string): number {
+  return [...text].length;
+}
+
+/** Plain text with aligned columns. */
+export function renderText(table: TextTable): string {
+  const widths = table.header.map((_, column) =>
+    Math.max(...[table.header, ...table.rows].map((row) => width(row[column] ?? ''))),
+  );
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => {
+        const space = ' '.repeat(widths[column] - width(cell));
+        return column === 0 ? cell + space : space + cell;
+      })
+      .join('  ')
+      .trimEnd();
+  return [
+    table.title,
+    line(table.header),
+    widths.map((columnWidth) => '─'.repeat(columnWidth)).join('  '),
+    ...table.rows.map(line),
+    ...table.legend,
+  ].join('\n');
+}
+
+export function renderMarkdown(table: TextTable): string {
+  const line = (row: readonly string[]): string =>
+    `| ${row.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return [
+    line(table.header),
+    line(table.header.map((_, column) => (column === 0 ? '---' : '---:'))),
+    ...table.rows.map(line),
+    '',
+    ...table.legend.map((text) => `- ${text}`),
+  ].join('\n');
+}
