@@ -9,9 +9,11 @@
  * The first word of a block tells its kind in bits 31..30; whoever allocates a block writes that word
  * before anything else is called, and only `free` makes it `Kind.Free` again.
  *
- * Marks are bits of a block's first unit in three bitmaps: **dirty** (changed since the last cut),
- * **cut** (dirty at the cut, not yet copied out), **flight** (copied out, not yet in the engine).
- * A block without any mark is as the engine has it.
+ * Marks are bits of a block's first unit: **dirty** (changed since the last cut), **cut** (dirty at the
+ * cut, not yet copied out), **flight** (copied out, not yet in the engine). A block without any mark is
+ * as the engine has it. The marks of 32 units are four words side by side, one of each kind and one
+ * that is free for eviction, so that a change of a block waits for one line of memory only. When a cut
+ * begins, dirty and cut words exchange their meaning: no mark is moved.
  */
 import { SLICE_PADDING } from '../bytes/slice.ts';
 import { OutOfTierError } from './api.ts';
@@ -34,6 +36,12 @@ export const KIND_SHIFT = 30;
 
 /** A change opens slabs of classes that it did not know of beforehand: its record, a segment of the key table, pages. */
 const RESERVE_MARGIN = 4 * SLAB_BYTES;
+
+/** Words of marks for 32 units, and which of them holds the flight marks; those of dirty and cut change. */
+const MARK_WORDS = 4;
+const FLIGHT_AT = 2;
+/** Bytes of marks for a byte of memory. */
+export const MARKS_SHARE = MARK_WORDS / 8 / UNIT_BYTES;
 
 /** References are 32 bits of 16-byte units. */
 const MAX_ARENA_BYTES = 2 ** 32 * UNIT_BYTES;
@@ -80,6 +88,10 @@ function classOfUnits(): Uint8Array {
   }
   return classes;
 }
+
+/** A walk through the cut looks at the clock after so many stretches of 32 units, of which a copied block counts as several. */
+const STEPS_A_LOOK = 2048;
+const COPY_STEPS = 32;
 
 const NO_BYTES = Buffer.from(new ArrayBuffer(0));
 const NO_WORDS = new Int32Array(0);
@@ -139,12 +151,14 @@ export class Arena {
   private freeSlab = 0;
   private readonly classBlocks = new Int32Array(CLASS_COUNT);
 
-  private readonly dirty: Int32Array[];
-  private readonly cut: Int32Array[];
-  private readonly flight: Int32Array[];
+  /** By chunk; four words for 32 units. */
+  private readonly marks: Int32Array[];
+  /** Which of the four words are the dirty and the cut marks. */
+  private dirtyAt = 0;
+  private cutAt = 1;
   /** Marked blocks of each chunk in `flight`, so that untouched chunks are passed over. */
   private readonly flightBlocks: Int32Array;
-  /** Where the walk through the cut goes on; chunk -1 when there is no cut to copy. */
+  /** Where the walk through the cut goes on, as an index of marks; chunk -1 when there is no cut to copy. */
   private walkChunk = -1;
   private walkWord = 0;
 
@@ -172,9 +186,7 @@ export class Arena {
     this.u8 = [];
     this.i32 = [];
     this.view = [];
-    this.dirty = [];
-    this.cut = [];
-    this.flight = [];
+    this.marks = [];
     this.chunkSlabs = new Int32Array(this.maxChunks).fill(-1);
     this.flightBlocks = new Int32Array(this.maxChunks);
     for (let chunk = 0; chunk < this.firstChunk; chunk++)
@@ -359,7 +371,7 @@ export class Arena {
     while (chunk < this.u8.length && this.chunkSlabs[chunk] >= 0) chunk++;
     if (chunk === this.maxChunks) throw new OutOfTierError('the memory tier is at its end, 64 GB');
     const memory = new ArrayBuffer(this.chunkBytes + SLICE_PADDING);
-    const markWords = this.chunkBytes / UNIT_BYTES / 32;
+    const markWords = (this.chunkBytes / UNIT_BYTES / 32) * MARK_WORDS;
     this.placeChunk(chunk, Buffer.from(memory), new Int32Array(memory), new DataView(memory), markWords);
     this.chunkSlabs[chunk] = 0;
     this.emptyChunks++;
@@ -388,51 +400,57 @@ export class Arena {
     this.u8[chunk] = u8;
     this.i32[chunk] = i32;
     this.view[chunk] = view;
-    this.dirty[chunk] = markWords === 0 ? NO_WORDS : new Int32Array(markWords);
-    this.cut[chunk] = markWords === 0 ? NO_WORDS : new Int32Array(markWords);
-    this.flight[chunk] = markWords === 0 ? NO_WORDS : new Int32Array(markWords);
+    this.marks[chunk] = markWords === 0 ? NO_WORDS : new Int32Array(markWords);
   }
 
   /** Before every change of a block that has a row: copies it out if it is in the cut, and marks it dirty. */
   touch(ref: number): void {
-    const chunk = ref >>> this.chunkShift;
     const unit = ref & this.unitMask;
-    const word = unit >>> 5;
+    const at = (unit >>> 5) << 2;
     const bit = 1 << unit;
-    const dirty = this.dirty[chunk];
-    const marks = dirty[word];
+    const marks = this.marks[ref >>> this.chunkShift];
     // A block that is dirty already was copied out when it became so.
-    if ((marks & bit) !== 0) return;
-    if ((this.cut[chunk][word] & bit) !== 0) this.copy(ref);
-    dirty[word] |= bit;
+    if ((marks[at + this.dirtyAt] & bit) !== 0) return;
+    if ((marks[at + this.cutAt] & bit) !== 0) this.copy(ref);
+    marks[at + this.dirtyAt] |= bit;
     this.dirtyBytes += this.sizeOf(ref);
+  }
+
+  /** Copies a block out if it is in the cut: before it goes away. */
+  preserve(ref: number): void {
+    const unit = ref & this.unitMask;
+    const marks = this.marks[ref >>> this.chunkShift];
+    if ((marks[((unit >>> 5) << 2) + this.cutAt] & (1 << unit)) !== 0) this.copy(ref);
   }
 
   isDirty(ref: number): boolean {
     const unit = ref & this.unitMask;
-    return (this.dirty[ref >>> this.chunkShift][unit >>> 5] & (1 << unit)) !== 0;
+    const marks = this.marks[ref >>> this.chunkShift];
+    return (marks[((unit >>> 5) << 2) + this.dirtyAt] & (1 << unit)) !== 0;
   }
 
   /** The engine has this block as it lies here. */
   isClean(ref: number): boolean {
-    const chunk = ref >>> this.chunkShift;
     const unit = ref & this.unitMask;
-    const word = unit >>> 5;
-    return ((this.dirty[chunk][word] | this.cut[chunk][word] | this.flight[chunk][word]) & (1 << unit)) === 0;
+    const at = (unit >>> 5) << 2;
+    const marks = this.marks[ref >>> this.chunkShift];
+    return ((marks[at] | marks[at + 1] | marks[at + FLIGHT_AT]) & (1 << unit)) === 0;
   }
 
   private clearMarks(ref: number): void {
-    const chunk = ref >>> this.chunkShift;
     const unit = ref & this.unitMask;
-    const word = unit >>> 5;
+    const at = (unit >>> 5) << 2;
     const bit = 1 << unit;
-    if ((this.cut[chunk][word] & bit) !== 0) this.copy(ref);
-    if ((this.dirty[chunk][word] & bit) !== 0) {
-      this.dirty[chunk][word] &= ~bit;
+    const chunk = ref >>> this.chunkShift;
+    const marks = this.marks[chunk];
+    if (((marks[at] | marks[at + 1] | marks[at + FLIGHT_AT]) & bit) === 0) return;
+    if ((marks[at + this.cutAt] & bit) !== 0) this.copy(ref);
+    if ((marks[at + this.dirtyAt] & bit) !== 0) {
+      marks[at + this.dirtyAt] &= ~bit;
       this.dirtyBytes -= this.sizeOf(ref);
     }
-    if ((this.flight[chunk][word] & bit) !== 0) {
-      this.flight[chunk][word] &= ~bit;
+    if ((marks[at + FLIGHT_AT] & bit) !== 0) {
+      marks[at + FLIGHT_AT] &= ~bit;
       this.flightBlocks[chunk]--;
     }
   }
@@ -440,10 +458,11 @@ export class Arena {
   private copy(ref: number): void {
     const chunk = ref >>> this.chunkShift;
     const unit = ref & this.unitMask;
-    const word = unit >>> 5;
+    const at = (unit >>> 5) << 2;
     const bit = 1 << unit;
-    this.cut[chunk][word] &= ~bit;
-    this.flight[chunk][word] |= bit;
+    const marks = this.marks[chunk];
+    marks[at + this.cutAt] &= ~bit;
+    marks[at + FLIGHT_AT] |= bit;
     this.flightBlocks[chunk]++;
     this.cutBytes -= this.sizeOf(ref);
     this.copyOut(ref);
@@ -452,11 +471,9 @@ export class Arena {
   /** What is dirty now becomes the cut. The previous cut must have ended. */
   beginCut(): void {
     if (this.walkChunk >= 0 || this.cutBytes !== 0) throw new Error('a cut is still being copied out');
-    for (let chunk = this.firstChunk; chunk < this.u8.length; chunk++) {
-      const dirty = this.dirty[chunk];
-      this.dirty[chunk] = this.cut[chunk];
-      this.cut[chunk] = dirty;
-    }
+    const dirtyAt = this.dirtyAt;
+    this.dirtyAt = this.cutAt;
+    this.cutAt = dirtyAt;
     this.cutBytes = this.dirtyBytes;
     this.dirtyBytes = 0;
     this.walkChunk = this.firstChunk;
@@ -471,18 +488,18 @@ export class Arena {
     if (this.walkChunk < 0) return true;
     let steps = 0;
     while (this.walkChunk < this.u8.length && this.cutBytes > 0) {
-      const cut = this.cut[this.walkChunk];
-      while (this.walkWord < cut.length) {
-        const bits = cut[this.walkWord];
+      const marks = this.marks[this.walkChunk];
+      while (this.walkWord < marks.length) {
+        const bits = marks[this.walkWord + this.cutAt];
         if (bits === 0) {
-          this.walkWord++;
+          this.walkWord += MARK_WORDS;
           steps++;
         } else {
-          const unit = (this.walkWord << 5) + (31 - Math.clz32(bits & -bits));
+          const unit = (this.walkWord << 3) + (31 - Math.clz32(bits & -bits));
           this.copy((this.walkChunk << this.chunkShift) | unit);
-          steps += 32;
+          steps += COPY_STEPS;
         }
-        if (steps >= 2048) {
+        if (steps >= STEPS_A_LOOK) {
           steps = 0;
           if (!more()) return false;
         }
@@ -500,25 +517,27 @@ export class Arena {
    */
   endCut(applied: boolean): void {
     for (let chunk = this.firstChunk; chunk < this.u8.length; chunk++) {
-      if (!applied) this.redirty(chunk);
-      if (this.flightBlocks[chunk] === 0) continue;
-      this.flight[chunk].fill(0);
+      if (this.flightBlocks[chunk] === 0 && this.cutBytes === 0) continue;
+      this.endCutIn(chunk, applied);
       this.flightBlocks[chunk] = 0;
     }
     this.walkChunk = -1;
     this.cutBytes = 0;
   }
 
-  private redirty(chunk: number): void {
-    const dirty = this.dirty[chunk];
-    const cut = this.cut[chunk];
-    const flight = this.flight[chunk];
-    for (let word = 0; word < dirty.length; word++) {
-      let added = (cut[word] | flight[word]) & ~dirty[word];
-      dirty[word] |= added;
-      cut[word] = 0;
+  private endCutIn(chunk: number, applied: boolean): void {
+    const { dirtyAt, cutAt } = this;
+    const marks = this.marks[chunk];
+    for (let at = 0; at < marks.length; at += MARK_WORDS) {
+      const left = marks[at + cutAt] | marks[at + FLIGHT_AT];
+      if (left === 0) continue;
+      marks[at + cutAt] = 0;
+      marks[at + FLIGHT_AT] = 0;
+      if (applied) continue;
+      let added = left & ~marks[at + dirtyAt];
+      marks[at + dirtyAt] |= added;
       for (; added !== 0; added &= added - 1) {
-        const unit = (word << 5) + (31 - Math.clz32(added & -added));
+        const unit = (at << 3) + (31 - Math.clz32(added & -added));
         this.dirtyBytes += this.sizeOf((chunk << this.chunkShift) | unit);
       }
     }

@@ -87,7 +87,7 @@ export class ExpiryIndex {
   drop(): boolean {
     if (this.record === 0) return false;
     const { arena } = this.ground;
-    arena.touch(this.record);
+    arena.preserve(this.record);
     this.ground.dropCollection(this.words()[this.at() - TREE_PREFIX_BYTES / 4]);
     arena.free(this.record);
     this.record = 0;

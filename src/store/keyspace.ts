@@ -187,7 +187,7 @@ export class Keyspace implements RecordOwner {
   private reshape(ref: number, hash: number, withDeadline: boolean, payloadLength: number): number {
     checkPayload(payloadLength);
     const { arena } = this;
-    arena.touch(ref);
+    arena.preserve(ref);
     const from = arena.i32[ref >>> arena.chunkShift];
     const fromWord = (ref & arena.unitMask) << 2;
     const head = from[fromWord];
@@ -197,6 +197,7 @@ export class Keyspace implements RecordOwner {
     const length = payloadOffset(head) + kept - keyOffset(head);
     const bytes = payloadOffset(newHead) + payloadLength;
     if (arena.sizeFor(bytes) === arena.sizeOf(ref)) {
+      arena.touch(ref);
       if (head !== newHead) {
         const u8 = arena.u8[ref >>> arena.chunkShift];
         u8.copyWithin((fromWord << 2) + keyOffset(newHead), source, source + length);
@@ -234,10 +235,8 @@ export class Keyspace implements RecordOwner {
 
   /** Removes a key: its record, or, when the engine may have a row of it, its value. */
   removeRecord(ref: number, hash: number): void {
-    const { arena } = this;
-    arena.touch(ref);
-    const head = this.head(ref);
-    if ((head & FLAG_TREE) !== 0) this.ground.dropCollection(this.collection(ref));
+    this.arena.preserve(ref);
+    if ((this.head(ref) & FLAG_TREE) !== 0) this.ground.dropCollection(this.collection(ref));
     this.vacate(ref, hash);
   }
 
@@ -246,15 +245,15 @@ export class Keyspace implements RecordOwner {
     const { arena } = this;
     if ((this.head(ref) & FLAG_DEADLINE) !== 0) this.forgetDeadline(ref, hash);
     this.size--;
-    let head = this.head(ref) & ~FLAG_TREE;
+    const head = this.head(ref);
     if ((head & FLAG_PERSISTED) === 0) {
       this.table.remove(hash, ref);
       arena.free(ref);
       return;
     }
-    head &= ~(TYPE_MASK << TYPE_SHIFT);
+    arena.touch(ref);
     const word = (ref & arena.unitMask) << 2;
-    arena.i32[ref >>> arena.chunkShift][word] = head;
+    arena.i32[ref >>> arena.chunkShift][word] = head & ~((TYPE_MASK << TYPE_SHIFT) | FLAG_TREE);
     this.setEncoding(ref, 0);
     this.reshape(ref, hash, false, 0);
   }
@@ -395,7 +394,7 @@ export class Keyspace implements RecordOwner {
   /** Moves a value with its deadline to the absent key `to` of `target`. */
   move(ref: number, hash: number, target: Keyspace, to: Slice, toHash: number): void {
     const moved = this.twin(ref, target, to, toHash);
-    this.arena.touch(ref);
+    this.arena.preserve(ref);
     const head = this.head(ref);
     if ((head & FLAG_TREE) !== 0) {
       // The collection may have rows, whether this record has one or not.
@@ -433,7 +432,7 @@ export class Keyspace implements RecordOwner {
   dropStep(): boolean {
     return (
       this.table.dropSegment((ref) => {
-        this.arena.touch(ref);
+        this.arena.preserve(ref);
         if ((this.head(ref) & FLAG_TREE) !== 0) this.ground.dropCollection(this.collection(ref));
         this.arena.free(ref);
       }) || this.expiry.drop()

@@ -3,7 +3,7 @@
  */
 import { ByteSink } from '../bytes/sink.ts';
 import type { Store } from './api.ts';
-import { Arena, Kind, KIND_SHIFT, PAGE_BYTES } from './arena.ts';
+import { Arena, Kind, KIND_SHIFT, MARKS_SHARE, PAGE_BYTES } from './arena.ts';
 import { CollectionTable } from './collection-table.ts';
 import { TierDatabase } from './database.ts';
 import type { DeadlineTree } from './expiry-index.ts';
@@ -36,8 +36,6 @@ export interface TierOptions {
   firstChunk?: number;
 }
 
-/** Three marks of one bit for every 16 bytes. */
-const MARKS_SHARE = 3 / 128;
 /** Numbers of keyspaces are 16 bits wide in records. */
 const MAX_KEYSPACES = 1 << 16;
 /** Pages freed between two looks at the clock. */
