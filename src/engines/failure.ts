@@ -5,7 +5,7 @@ const FAILURES: readonly { pattern: RegExp; code: EngineError['code']; next: str
   {
     pattern: /no space left|ENOSPC|disk quota|EDQUOT/i,
     code: 'ENGINE_FULL',
-    next: 'free space on its disk; nothing that was written is lost',
+    next: 'free space on its disk and open it again (restart the server); nothing that was written is lost',
   },
   {
     pattern:

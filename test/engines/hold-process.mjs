@@ -8,5 +8,5 @@ try {
   process.stdin.resume();
   process.stdin.on('end', () => void engine.close());
 } catch (error) {
-  process.stdout.write(`${error.code}\n`);
+  process.stdout.write(`${error.code} ${error.message}\n`);
 }

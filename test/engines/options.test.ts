@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { formatSize, parseSize } from '../../src/bytes/size.ts';
 import { ENGINE_NAMES } from '../../src/engines/engine.ts';
@@ -37,6 +38,17 @@ test.each(ENGINE_NAMES)('%s: every default is valid, and reads back as it is wri
     const text = formatValue(spec, spec.default);
     expect(resolveOptions(name, { [spec.name]: text })).toEqual(defaults);
   }
+});
+
+test('docs/engines.md lists every option as it is', () => {
+  const page = readFileSync(new URL('../../docs/engines.md', import.meta.url), 'utf8');
+  const rows = page.match(/^\| `(leveldb|lmdb|rocksdb)\.[a-z-]+` .*$/gm);
+  const expected = ENGINE_NAMES.flatMap((name) =>
+    ENGINE_OPTIONS[name].map(
+      (spec) => `| \`${spec.name}\` | ${formatValue(spec, spec.default)} | ${spec.help} |`,
+    ),
+  );
+  expect(rows).toEqual(expected);
 });
 
 test('an option out of its bounds, or of another engine, is refused', () => {
