@@ -282,19 +282,20 @@ export class LogReader {
   }
 
   /**
-   * Which start of the machine the segment was made in; by an older segment, if its own header does not
-   * tell. The oldest segment's header is always synced before those before it are deleted, so that a bad
+   * Which start of the machine the segment was made in; by the next older segment that tells, if its own
+   * header does not. The oldest segment's header is always synced before those before it are deleted, so that a bad
    * one is no power loss.
    */
   private bootIdOf(reader: SegmentReader): string {
     const { disk, directory } = this.options;
     if (isHeader(reader.header)) return reader.header.bootId;
     if (this.header !== null) return this.header.bootId;
-    const older = this.superfluous.at(-1);
-    if (older === undefined) return disk.bootId;
-    const before = new SegmentReader(disk, `${directory}/${segmentName(older)}`, older);
-    before.close();
-    return isHeader(before.header) ? before.header.bootId : disk.bootId;
+    for (const older of this.superfluous.toReversed()) {
+      const before = new SegmentReader(disk, `${directory}/${segmentName(older)}`, older);
+      before.close();
+      if (isHeader(before.header)) return before.header.bootId;
+    }
+    return disk.bootId;
   }
 }
 

@@ -339,7 +339,9 @@ test('a crash at any moment: nothing acknowledged is lost, nothing is half-done'
       opened.checkpointer.close(0).catch(() => undefined);
 
       const survivor = afterKill(machine);
-      const again = await open(survivor);
+      const again = await open(survivor).catch((cause: unknown) => {
+        throw new Error(context, { cause });
+      });
       const survived = history.length === 0 ? 0 : (stateOf(again)['turns'] ?? 0);
       expect(stateOf(again), context).toEqual(stateAfter(history, survived));
       if (powerLoss) expect(again.log.position, context).toBeGreaterThanOrEqual(synced);
