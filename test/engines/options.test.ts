@@ -48,7 +48,7 @@ test('docs/engines.md lists every option as it is', () => {
       (spec) => `| \`${spec.name}\` | ${formatValue(spec, spec.default)} | ${spec.help} |`,
     ),
   );
-  expect(rows).toEqual(expected);
+  expect(rows?.map((row) => row.replace(/ +/g, ' '))).toEqual(expected);
 });
 
 test('an option out of its bounds, or of another engine, is refused', () => {
