@@ -17,6 +17,7 @@ import { announceKey } from './announce.ts';
 import { scanCollection } from './collection-scan.ts';
 import { keyAt } from './key-specs.ts';
 import { forEachSampled, randomRank, sampleCount, sampledCount } from './sampling.ts';
+import { readHash } from './lookups.ts';
 
 const field = new Slice();
 const value = new Slice();
@@ -58,13 +59,13 @@ function hsetnx(context: Context): void {
 
 function hget(context: Context): void {
   const { args, reply } = context;
-  if (context.db.hash(args[1])?.get(args[2], value)) reply.bulk(value);
+  if (readHash(context, args[1])?.get(args[2], value)) reply.bulk(value);
   else reply.null();
 }
 
 function hmget(context: Context): void {
   const { args, argc, reply } = context;
-  const hash = context.db.hash(args[1]);
+  const hash = readHash(context, args[1]);
   reply.array(argc - 2);
   for (let i = 2; i < argc; i++) {
     if (hash?.get(args[i], value)) reply.bulk(value);
@@ -86,22 +87,22 @@ function hdel(context: Context): void {
 }
 
 function hlen(context: Context): void {
-  context.reply.integer(context.db.hash(context.args[1])?.size ?? 0);
+  context.reply.integer(readHash(context, context.args[1])?.size ?? 0);
 }
 
 function hexists(context: Context): void {
   const { args } = context;
-  context.reply.integer(context.db.hash(args[1])?.get(args[2], value) ? 1 : 0);
+  context.reply.integer(readHash(context, args[1])?.get(args[2], value) ? 1 : 0);
 }
 
 function hstrlen(context: Context): void {
   const { args } = context;
-  context.reply.integer(context.db.hash(args[1])?.get(args[2], value) ? value.length : 0);
+  context.reply.integer(readHash(context, args[1])?.get(args[2], value) ? value.length : 0);
 }
 
 function hkeys(context: Context): void {
   const { reply } = context;
-  const hash = context.db.hash(context.args[1]);
+  const hash = readHash(context, context.args[1]);
   reply.array(hash?.size ?? 0);
   hash?.forEachFrom(0, (each) => {
     reply.bulk(each);
@@ -111,7 +112,7 @@ function hkeys(context: Context): void {
 
 function hvals(context: Context): void {
   const { reply } = context;
-  const hash = context.db.hash(context.args[1]);
+  const hash = readHash(context, context.args[1]);
   reply.array(hash?.size ?? 0);
   hash?.forEachFrom(0, (_, each) => {
     reply.bulk(each);
@@ -121,7 +122,7 @@ function hvals(context: Context): void {
 
 function hgetall(context: Context): void {
   const { reply } = context;
-  const hash = context.db.hash(context.args[1]);
+  const hash = readHash(context, context.args[1]);
   reply.map(hash?.size ?? 0);
   hash?.forEachFrom(0, (eachField, eachValue) => {
     reply.bulk(eachField);
@@ -179,16 +180,16 @@ function hincrbyfloat(context: Context): void {
 }
 
 function hrandfield(context: Context): void {
-  const { args, argc, db, reply } = context;
+  const { args, argc, reply } = context;
   if (argc === 2) {
-    const hash = db.hash(args[1]);
+    const hash = readHash(context, args[1]);
     if (hash === null) return reply.null();
     hash.at(randomRank(context, hash.size), field, value);
     return reply.bulk(field);
   }
   const withValues = argc > 3;
   const count = sampleCount(context, 'withvalues');
-  const hash = db.hash(args[1]);
+  const hash = readHash(context, args[1]);
   if (hash === null || count === 0) return reply.array(0);
   const { size } = hash;
   const nested = withValues && reply.protocol === 3;
@@ -203,7 +204,7 @@ function hrandfield(context: Context): void {
 }
 
 function hscan(context: Context): void {
-  scanCollection(context, (key) => context.db.hash(key), 'value');
+  scanCollection(context, (key) => readHash(context, key), 'value');
 }
 
 export const hashCommands: readonly Command[] = [

@@ -8,6 +8,7 @@ import { blmove, blmpop, blpop, brpop, brpoplpush } from './blocking-lists.ts';
 import { countedKeys, keyAt, keysFrom } from './key-specs.ts';
 import { announceKey } from './announce.ts';
 import { leftEnd, listMultiPop, move, takeMany, takeOne } from './list-ends.ts';
+import { readList } from './lookups.ts';
 
 const element = new Slice();
 
@@ -46,11 +47,11 @@ function pop(context: Context, left: boolean): void {
 }
 
 function llen(context: Context): void {
-  context.reply.integer(context.db.list(context.args[1])?.length ?? 0);
+  context.reply.integer(readList(context, context.args[1])?.length ?? 0);
 }
 
 function lindex(context: Context): void {
-  const list = context.db.list(context.args[1]);
+  const list = readList(context, context.args[1]);
   if (list === null) return context.reply.null();
   let index = clampedInteger(context, 2);
   if (index < 0) index += list.length;
@@ -74,7 +75,7 @@ function lrange(context: Context): void {
   const { reply } = context;
   let start = clampedInteger(context, 2);
   let stop = clampedInteger(context, 3);
-  const list = context.db.list(context.args[1]);
+  const list = readList(context, context.args[1]);
   if (list === null) return reply.array(0);
   const { length } = list;
   if (start < 0) start = Math.max(start + length, 0);
@@ -185,7 +186,7 @@ function lpos(context: Context): void {
       throw syntaxError();
     }
   }
-  const list = context.db.list(args[1]);
+  const list = readList(context, args[1]);
   if (list === null) return count < 0 ? reply.null() : reply.array(0);
 
   const step = rank < 0 ? -1 : 1;

@@ -8,6 +8,7 @@ import { setMemberAdded } from '../encoding.ts';
 import { NUMKEYS_NOT_POSITIVE, syntaxError } from '../errors.ts';
 import { integerFrom } from './arguments.ts';
 import { storeTemporary, temporaryKey, withTemporary } from './temporary.ts';
+import { readSet } from './lookups.ts';
 
 type Visit = (member: Slice) => boolean;
 /** Visits the members of the result, each once, until `visit` returns false. An absent key is null. */
@@ -51,7 +52,7 @@ function difference(sets: readonly (SetValue | null)[], visit: Visit): void {
 
 function openSets(context: Context, first: number, end: number): (SetValue | null)[] {
   const sets: (SetValue | null)[] = [];
-  for (let i = first; i < end; i++) sets.push(context.db.set(context.args[i]));
+  for (let i = first; i < end; i++) sets.push(readSet(context, context.args[i]));
   return sets;
 }
 

@@ -11,6 +11,7 @@ import { scanCollection } from './collection-scan.ts';
 import { countedKeys, keyAt, keysFrom } from './key-specs.ts';
 import { forEachSampled, randomRank, sampleCount, sampledCount } from './sampling.ts';
 import { sdiff, sdiffstore, sinter, sintercard, sinterstore, sunion, sunionstore } from './set-algebra.ts';
+import { readSet } from './lookups.ts';
 
 const member = new Slice();
 
@@ -45,18 +46,18 @@ function srem(context: Context): void {
 
 function sismember(context: Context): void {
   const { args, reply } = context;
-  reply.integer(context.db.set(args[1])?.has(args[2]) ? 1 : 0);
+  reply.integer(readSet(context, args[1])?.has(args[2]) ? 1 : 0);
 }
 
 function smismember(context: Context): void {
   const { args, argc, reply } = context;
-  const set = context.db.set(args[1]);
+  const set = readSet(context, args[1]);
   reply.array(argc - 2);
   for (let i = 2; i < argc; i++) reply.integer(set?.has(args[i]) ? 1 : 0);
 }
 
 function scard(context: Context): void {
-  context.reply.integer(context.db.set(context.args[1])?.size ?? 0);
+  context.reply.integer(readSet(context, context.args[1])?.size ?? 0);
 }
 
 function replyWithAll(context: Context, set: SetValue): void {
@@ -69,7 +70,7 @@ function replyWithAll(context: Context, set: SetValue): void {
 }
 
 function smembers(context: Context): void {
-  const set = context.db.set(context.args[1]);
+  const set = readSet(context, context.args[1]);
   if (set === null) context.reply.set(0);
   else replyWithAll(context, set);
 }
@@ -120,7 +121,7 @@ function srandmember(context: Context): void {
   const { argc, reply } = context;
   if (argc > 3) throw syntaxError();
   const count = argc === 3 ? sampleCount(context, '') : 1;
-  const set = context.db.set(context.args[1]);
+  const set = readSet(context, context.args[1]);
   if (argc === 2) {
     if (set === null) return reply.null();
     set.at(randomRank(context, set.size), member);
@@ -159,7 +160,7 @@ function smove(context: Context): void {
 }
 
 function sscan(context: Context): void {
-  scanCollection(context, (key) => context.db.set(key), 'nothing');
+  scanCollection(context, (key) => readSet(context, key), 'nothing');
 }
 
 export const setCommands: readonly Command[] = [

@@ -7,6 +7,7 @@ import { CommandError } from '../command.ts';
 import type { Context } from '../context.ts';
 import { zsetMemberAdded } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
+import { lookedUp } from './announce.ts';
 import { clampedInteger, integerFrom } from './arguments.ts';
 import { replyScore } from './scores.ts';
 import { storeTemporary, temporaryKey, withTemporary } from './temporary.ts';
@@ -24,6 +25,7 @@ class Operand {
   constructor(context: Context, key: Slice) {
     const type = context.db.type(key);
     if (type !== Type.None && type !== Type.Set && type !== Type.ZSet) throw new WrongTypeError();
+    lookedUp(context, key, type !== Type.None);
     this.set = type === Type.Set ? context.db.set(key) : null;
     this.zset = type === Type.ZSet ? context.db.zset(key) : null;
   }

@@ -10,6 +10,7 @@ import { syntaxError } from '../errors.ts';
 import { clampedInteger } from './arguments.ts';
 import { replyScore } from './scores.ts';
 import { storeTemporary, temporaryKey, withTemporary } from './temporary.ts';
+import { readZSet } from './lookups.ts';
 
 /** The members of ranks [first, end) of the set that a range was resolved against. */
 interface Ranks {
@@ -98,7 +99,7 @@ function plainRange(context: Context, kind: RangeKind): Range {
 
 export function countRange(context: Context, kind: RangeKind): void {
   const range = plainRange(context, kind);
-  const zset = context.db.zset(context.args[1]);
+  const zset = readZSet(context, context.args[1]);
   if (zset === null) return context.reply.integer(0);
   const { first, end } = range(zset);
   context.reply.integer(end - first);
@@ -215,7 +216,7 @@ export function replyWithRange(
 ): void {
   const { reply } = context;
   const query = rangeQuery(context, 1, fixedKind, fixedReverse, false);
-  const zset = context.db.zset(context.args[1]);
+  const zset = readZSet(context, context.args[1]);
   if (zset === null) return reply.array(0);
   const { withScores } = query;
   const nested = withScores && reply.protocol === 3;
@@ -232,13 +233,13 @@ export function replyWithRange(
 }
 
 export function zrangestore(context: Context): void {
-  const { args, db } = context;
+  const { args } = context;
   const query = rangeQuery(context, 2, null, null, true);
-  const zset = db.zset(args[2]);
+  const zset = readZSet(context, args[2]);
   withTemporary(context, () => {
     let size = 0;
     if (zset !== null) {
-      const result = db.zset(temporaryKey, true);
+      const result = context.db.zset(temporaryKey, true);
       readRange(
         zset,
         query,

@@ -14,6 +14,7 @@ import { exactScore, replyScore } from './scores.ts';
 import { replyWithResult, storeResult, zintercard } from './zset-algebra.ts';
 import { takeFromKey, takeMany, takeOne, zsetMultiPop } from './zset-ends.ts';
 import { countRange, removeRange, replyWithRange, zrangestore } from './zset-ranges.ts';
+import { readZSet } from './lookups.ts';
 
 const member = new Slice();
 
@@ -136,19 +137,19 @@ function zrem(context: Context): void {
 }
 
 function zcard(context: Context): void {
-  context.reply.integer(context.db.zset(context.args[1])?.size ?? 0);
+  context.reply.integer(readZSet(context, context.args[1])?.size ?? 0);
 }
 
 function zscore(context: Context): void {
   const { args, reply } = context;
-  const score = context.db.zset(args[1])?.score(args[2]);
+  const score = readZSet(context, args[1])?.score(args[2]);
   if (score === undefined) reply.null();
   else replyScore(reply, score);
 }
 
 function zmscore(context: Context): void {
   const { args, argc, reply } = context;
-  const zset = context.db.zset(args[1]);
+  const zset = readZSet(context, args[1]);
   reply.array(argc - 2);
   for (let i = 2; i < argc; i++) {
     const score = zset?.score(args[i]);
@@ -159,7 +160,7 @@ function zmscore(context: Context): void {
 
 function rankOf(context: Context, reverse: boolean): void {
   const { args, reply } = context;
-  const zset = context.db.zset(args[1]);
+  const zset = readZSet(context, args[1]);
   const rank = zset?.rank(args[2]) ?? -1;
   if (rank < 0) reply.null();
   else reply.integer(reverse ? zset!.size - 1 - rank : rank);
@@ -195,16 +196,16 @@ function zmpop(context: Context): void {
 }
 
 function zrandmember(context: Context): void {
-  const { args, argc, db, reply } = context;
+  const { args, argc, reply } = context;
   if (argc === 2) {
-    const zset = db.zset(args[1]);
+    const zset = readZSet(context, args[1]);
     if (zset === null) return reply.null();
     zset.at(randomRank(context, zset.size), member);
     return reply.bulk(member);
   }
   const withScores = argc > 3;
   const count = sampleCount(context, 'withscores');
-  const zset = db.zset(args[1]);
+  const zset = readZSet(context, args[1]);
   if (zset === null || count === 0) return reply.array(0);
   const { size } = zset;
   const nested = withScores && reply.protocol === 3;
@@ -219,7 +220,7 @@ function zrandmember(context: Context): void {
 }
 
 function zscan(context: Context): void {
-  scanCollection(context, (key) => context.db.zset(key), 'score');
+  scanCollection(context, (key) => readZSet(context, key), 'score');
 }
 
 export const zsetCommands: readonly Command[] = [
