@@ -1,6 +1,23 @@
-import type { CommandModule } from 'yargs';
-import { matrix } from './matrix.ts';
-import { server } from './server.ts';
+import type { ArgumentsCamelCase, Argv, CommandModule } from 'yargs';
+
+/** A command's module: read only when the command is given. */
+interface CommandBody {
+  builder(yargs: Argv): Argv;
+  handler(args: never): Promise<void>;
+}
+
+function lazy(command: string, describe: string, load: () => Promise<unknown>): CommandModule {
+  const body = load as () => Promise<CommandBody>;
+  return {
+    command,
+    describe,
+    builder: async (yargs) => (await body()).builder(yargs),
+    handler: async (args: ArgumentsCamelCase) => (await body()).handler(args as never),
+  };
+}
 
 /** Every `ardent` command, in the order of `--help`. */
-export const commands: CommandModule[] = [server, matrix as unknown as CommandModule];
+export const commands: CommandModule[] = [
+  lazy('server [config-file]', 'Serve the Redis protocol over an engine', () => import('./server.ts')),
+  lazy('matrix', 'Measure engines against Redis: workloads by servers', () => import('./matrix.ts')),
+];

@@ -1,5 +1,5 @@
 /** `ardent matrix`: engines and servers against Redis, workload by workload. */
-import type { Argv, CommandModule } from 'yargs';
+import type { Argv } from 'yargs';
 import { rowsOf } from '../bench/plan.ts';
 import { ardentTarget, findExecutable, foreignTarget, redisTarget, type Target } from '../bench/target.ts';
 import { ENGINE_NAMES } from '../engines/engine.ts';
@@ -89,65 +89,62 @@ function targetsOf(args: MatrixArguments): Target[] {
   return targets;
 }
 
-export const matrix: CommandModule<object, MatrixArguments> = {
-  command: 'matrix',
-  describe: 'Measure engines against Redis: rows of workloads, columns of servers',
-  builder: (yargs) =>
-    outputOptions(loadOptions(yargs))
-      .option('quick', {
-        type: 'boolean',
-        default: false,
-        describe: 'About three minutes: short runs, a small key space',
-      })
-      .option('engines', {
-        type: 'string',
-        default: ENGINE_NAMES.join(','),
-        describe: 'Engines by comma, or none',
-      })
-      .option('modes', {
-        type: 'string',
-        default: 'served',
-        describe: 'served (all data in memory), engine-bound (--tier-memory 0), or both by comma',
-      })
-      .option('redis', { type: 'boolean', default: true, describe: 'Measure Redis too; --no-redis' })
-      .option('redis-server', {
-        type: 'string',
-        default: 'redis-server',
-        describe: 'Redis: a name on the PATH or a path',
-      })
-      .option('target', {
-        type: 'string',
-        array: true,
-        describe: 'A server that runs already: name=host:port',
-      })
-      .option('allow-flush', {
-        type: 'boolean',
-        default: false,
-        describe: 'Servers given by --target may be emptied',
-      })
-      .option('baseline', {
-        type: 'string',
-        describe: 'Column that ratios are taken against (default: Redis)',
-      })
-      .option('appendfsync', {
-        choices: ['no', 'everysec', 'always'],
-        default: 'everysec',
-        describe: 'Durability of ours and of Redis',
-      })
-      .option('server-option', { type: 'string', array: true, describe: 'For ardent server: name=value' })
-      .option('repeats', { type: 'number', describe: 'Fresh servers for each column' })
-      .option('drain', {
-        type: 'number',
-        describe: 'Seconds that a server may take to write back after the load',
-      })
-      .example('$0 matrix --quick', 'about three minutes')
-      .example('$0 matrix -t set,get -P 1,16 -d 100 -r 1000000', 'two rows, with and without pipelining')
-      .example(
-        '$0 matrix --engines none --target valkey=127.0.0.1:6380',
-        'another server against Redis',
-      ) as unknown as Argv<MatrixArguments>,
-  handler: (args) => exitWith(() => runMatrix(args)),
-};
+export const builder = (yargs: Argv): Argv<MatrixArguments> =>
+  outputOptions(loadOptions(yargs))
+    .option('quick', {
+      type: 'boolean',
+      default: false,
+      describe: 'About three minutes: short runs, a small key space',
+    })
+    .option('engines', {
+      type: 'string',
+      default: ENGINE_NAMES.join(','),
+      describe: 'Engines by comma, or none',
+    })
+    .option('modes', {
+      type: 'string',
+      default: 'served',
+      describe: 'served (all data in memory), engine-bound (--tier-memory 0), or both by comma',
+    })
+    .option('redis', { type: 'boolean', default: true, describe: 'Measure Redis too; --no-redis' })
+    .option('redis-server', {
+      type: 'string',
+      default: 'redis-server',
+      describe: 'Redis: a name on the PATH or a path',
+    })
+    .option('target', {
+      type: 'string',
+      array: true,
+      describe: 'A server that runs already: name=host:port',
+    })
+    .option('allow-flush', {
+      type: 'boolean',
+      default: false,
+      describe: 'Servers given by --target may be emptied',
+    })
+    .option('baseline', {
+      type: 'string',
+      describe: 'Column that ratios are taken against (default: Redis)',
+    })
+    .option('appendfsync', {
+      choices: ['no', 'everysec', 'always'],
+      default: 'everysec',
+      describe: 'Durability of ours and of Redis',
+    })
+    .option('server-option', { type: 'string', array: true, describe: 'For ardent server: name=value' })
+    .option('repeats', { type: 'number', describe: 'Fresh servers for each column' })
+    .option('drain', {
+      type: 'number',
+      describe: 'Seconds that a server may take to write back after the load',
+    })
+    .example('$0 matrix --quick', 'about three minutes')
+    .example('$0 matrix -t set,get -P 1,16 -d 100 -r 1000000', 'two rows, with and without pipelining')
+    .example(
+      '$0 matrix --engines none --target valkey=127.0.0.1:6380',
+      'another server against Redis',
+    ) as unknown as Argv<MatrixArguments>;
+
+export const handler = (args: MatrixArguments): Promise<void> => exitWith(() => runMatrix(args));
 
 async function runMatrix(args: MatrixArguments): Promise<number> {
   const preset = args.quick ? QUICK : FULL;
