@@ -9,11 +9,12 @@
  */
 import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
 
-const NODE_SHIFT = 9;
+/** Page table nodes: entries by the bits of a page's number, after a header. */
+export const NODE_SHIFT = 9;
 const NODE_ENTRIES = 1 << NODE_SHIFT;
-const NODE_MASK = NODE_ENTRIES - 1;
+export const NODE_MASK = NODE_ENTRIES - 1;
 const FIRST_ENTRIES = 4;
-const NODE_HEADER_WORDS = 4;
+export const NODE_HEADER_WORDS = 4;
 const MAX_LEVELS = 3;
 /** Above this page number a collection is full: 134 million pages, more than the arena holds. */
 export const MAX_PAGES = NODE_ENTRIES ** MAX_LEVELS;
@@ -94,6 +95,11 @@ export class CollectionTable {
     arena.i32[node >>> arena.chunkShift][((node & arena.unitMask) << 2) + NODE_HEADER_WORDS + entry] = ref;
   }
 
+  /** Page numbers below this have an entry in the page table. */
+  capacity(slot: number): number {
+    return this.entries[slot] * NODE_ENTRIES ** (this.levels[slot] - 1);
+  }
+
   /** The block of a page; 0 when it is not in memory or `number` lies beyond the table. */
   find(slot: number, number: number): number {
     const levels = this.levels[slot];
@@ -160,7 +166,7 @@ export class CollectionTable {
         if (this.freeing === 0) return false;
       }
       const slot = this.freeing;
-      if (this.freeNumber < this.entries[slot] * NODE_ENTRIES ** (this.levels[slot] - 1)) {
+      if (this.freeNumber < this.capacity(slot)) {
         this.freeNumber += this.freeStep(slot, this.freeNumber);
         continue;
       }

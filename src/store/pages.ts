@@ -1,5 +1,5 @@
 import { PAGE_BYTES, type Arena } from './arena.ts';
-import type { CollectionTable } from './collection-table.ts';
+import { NODE_HEADER_WORDS, NODE_MASK, NODE_SHIFT, type CollectionTable } from './collection-table.ts';
 import { HEADER_BYTES, pageHead, PageType, pageType } from './page.ts';
 
 /** A page that its collection names is not there, or is not what it should be. */
@@ -25,6 +25,10 @@ export class Pages {
   next = 1;
   /** First free number, 0 when there is none. */
   freeHead = 0;
+  /** The collection's page table, as it stands in the collection table; numbers below `capacity` have an entry. */
+  private root = 0;
+  private levels = 1;
+  private capacity = 0;
 
   constructor(table: CollectionTable, pageBytes = PAGE_BYTES) {
     this.table = table;
@@ -36,13 +40,48 @@ export class Pages {
     this.slot = slot;
     this.next = next;
     this.freeHead = freeHead;
+    this.refreshTable();
   }
 
   /** The block of a page. */
   ref(number: number): number {
-    const ref = this.table.find(this.slot, number);
+    const ref = number >>> 0 < this.capacity ? this.lookUp(number) : 0;
     if (ref === 0) throw new PageError(`page ${number} of collection ${this.table.id[this.slot]} is missing`);
     return ref;
+  }
+
+  /** As CollectionTable.find, without what is the same for all pages of the collection. */
+  private lookUp(number: number): number {
+    const { arena, levels } = this;
+    let node = this.root;
+    if (levels > 1) {
+      if (levels > 2) {
+        node = this.entry(node, number >>> (2 * NODE_SHIFT));
+        if (node === 0) return 0;
+      }
+      node = this.entry(node, (number >>> NODE_SHIFT) & NODE_MASK);
+      if (node === 0) return 0;
+    }
+    const at = ((node & arena.unitMask) << 2) + NODE_HEADER_WORDS + (number & NODE_MASK);
+    return arena.i32[node >>> arena.chunkShift][at];
+  }
+
+  private entry(node: number, index: number): number {
+    const { arena } = this;
+    return arena.i32[node >>> arena.chunkShift][((node & arena.unitMask) << 2) + NODE_HEADER_WORDS + index];
+  }
+
+  /** Reads where the page table is; it moves when it grows. */
+  private refreshTable(): void {
+    const { table, slot } = this;
+    this.root = table.root[slot];
+    this.levels = table.levels[slot];
+    this.capacity = table.capacity(slot);
+  }
+
+  private place(number: number, ref: number): void {
+    this.table.place(this.slot, number, ref);
+    if (number >= this.capacity) this.refreshTable();
   }
 
   /** Makes sure that `pages` more fit, so that a change which has begun does not run out of memory. */
@@ -65,7 +104,7 @@ export class Pages {
     } else {
       number = this.next++;
     }
-    this.table.place(this.slot, number, ref);
+    this.place(number, ref);
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const w = (ref & arena.unitMask) << 2;
     i32[w] = pageHead(type);
@@ -94,7 +133,7 @@ export class Pages {
     i32[w + 2] = number;
     i32[w + 3] = this.slot;
     arena.touch(free);
-    this.table.place(this.slot, number, free);
+    this.place(number, free);
     this.freeHead = number;
   }
 

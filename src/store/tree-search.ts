@@ -58,23 +58,25 @@ export abstract class SearchTree extends Tree {
     const { arena, innerStride: stride, low, high } = this;
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const w = (ref & arena.unitMask) << 2;
-    const base = w + HEADER_WORDS;
     const entries = i32[w] & COUNT_MASK;
     // First slot from 1 on whose word is not below.
     let slot = high > low ? (((word - low) / (high - low)) * entries) | 0 : 1;
     if (slot < 1) slot = 1;
-    else if (slot > entries) slot = entries;
-    if (slot < entries && i32[base + slot * stride] < word) {
-      do slot++;
-      while (slot < entries && i32[base + slot * stride] < word);
+    let at = w + HEADER_WORDS + slot * stride;
+    if (slot < entries && i32[at] < word) {
+      do {
+        slot++;
+        at += stride;
+      } while (slot < entries && i32[at] < word);
     } else {
-      while (slot > 1 && i32[base + (slot - 1) * stride] >= word) slot--;
+      for (; slot > 1 && i32[at - stride] >= word; slot--) at -= stride;
     }
-    if (slot < entries && i32[base + slot * stride] === word) {
+    if (slot < entries && i32[at] === word) {
       slot = this.innerAmongEqual(ref, slot, entries, word, key);
+      at = w + HEADER_WORDS + slot * stride;
     }
-    if (slot > 1) this.low = i32[base + (slot - 1) * stride];
-    if (slot < entries) this.high = i32[base + slot * stride];
+    if (slot > 1) this.low = i32[at - stride];
+    if (slot < entries) this.high = i32[at];
     return slot - 1;
   }
 
@@ -97,21 +99,21 @@ export abstract class SearchTree extends Tree {
     const { arena, leafStride: stride, low, high } = this;
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const w = (ref & arena.unitMask) << 2;
-    const base = w + HEADER_WORDS;
     const entries = i32[w] & COUNT_MASK;
     let slot = high > low ? (((word - low) / (high - low)) * entries) | 0 : 0;
-    if (slot > entries) slot = entries;
-    if (slot < entries && i32[base + slot * stride] < word) {
-      do slot++;
-      while (slot < entries && i32[base + slot * stride] < word);
+    let at = w + HEADER_WORDS + slot * stride;
+    if (slot < entries && i32[at] < word) {
+      do {
+        slot++;
+        at += stride;
+      } while (slot < entries && i32[at] < word);
     } else {
-      while (slot > 0 && i32[base + (slot - 1) * stride] >= word) slot--;
+      for (; slot > 0 && i32[at - stride] >= word; slot--) at -= stride;
     }
-    if (slot === entries || i32[base + slot * stride] !== word) return slot;
-    const order = this.compareData(ref, i32[base + slot * stride + stride - 1], key);
+    if (slot === entries || i32[at] !== word) return slot;
+    const order = this.compareData(ref, i32[at + stride - 1], key);
     if (order === 0) this.found = true;
-    if (order >= 0) return slot;
-    return this.bisect(ref, slot + 1, entries, word, 0, key);
+    return order >= 0 ? slot : this.bisect(ref, slot + 1, entries, word, 0, key);
   }
 
   private innerByPair(ref: number, word0: number, word1: number, key: Slice): number {
@@ -123,13 +125,18 @@ export abstract class SearchTree extends Tree {
     for (let end = i32[w] & COUNT_MASK; from < end;) {
       const middle = (from + end) >>> 1;
       const at = base + middle * stride;
-      let order = i32[at] - word0;
-      if (order === 0) {
-        order = i32[at + 1] - word1;
-        if (order === 0) order = this.compareData(ref, i32[at + stride - 1], key);
+      const first = i32[at];
+      if (first < word0) {
+        from = middle + 1;
+      } else if (first > word0) {
+        end = middle;
+      } else {
+        const second = i32[at + 1];
+        const above =
+          second === word1 ? this.compareData(ref, i32[at + stride - 1], key) > 0 : second > word1;
+        if (above) end = middle;
+        else from = middle + 1;
       }
-      if (order <= 0) from = middle + 1;
-      else end = middle;
     }
     return from - 1;
   }
@@ -147,19 +154,27 @@ export abstract class SearchTree extends Tree {
     while (from < end) {
       const middle = (from + end) >>> 1;
       const at = base + middle * stride;
-      let order = i32[at] - word0;
-      if (order === 0) {
-        if (keyWords > 1) order = i32[at + 1] - word1;
-        if (order === 0) {
-          order = this.compareData(ref, i32[at + stride - 1], key);
+      const first = i32[at];
+      if (first < word0) {
+        from = middle + 1;
+      } else if (first > word0) {
+        end = middle;
+      } else {
+        const second = keyWords > 1 ? i32[at + 1] : word1;
+        if (second === word1) {
+          const order = this.compareData(ref, i32[at + stride - 1], key);
           if (order === 0) {
             this.found = true;
             return middle;
           }
+          if (order < 0) from = middle + 1;
+          else end = middle;
+        } else if (second < word1) {
+          from = middle + 1;
+        } else {
+          end = middle;
         }
       }
-      if (order < 0) from = middle + 1;
-      else end = middle;
     }
     return from;
   }
@@ -180,7 +195,7 @@ export abstract class SearchTree extends Tree {
     let left = length < keyLength ? length : keyLength;
     for (; left >= 4; left -= 4, at += 4, from += 4) {
       if (view.getInt32(at, true) !== other.getInt32(from, true)) {
-        return view.getUint32(at) - other.getUint32(from);
+        return view.getUint32(at) < other.getUint32(from) ? -1 : 1;
       }
     }
     for (; left > 0; left--) {
