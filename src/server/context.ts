@@ -8,6 +8,7 @@ import { Slice } from '../bytes/slice.ts';
 import { OutOfTierError, WrongTypeError, type Database, type Store } from '../store/api.ts';
 import type { RequestTarget } from '../resp/request-parser.ts';
 import { CommandError } from './command.ts';
+import { followEncodingLimits, type EncodingLimits } from './encoding.ts';
 import { NOT_FLOAT, NOT_INTEGER, OUT_OF_MEMORY, WRONG_TYPE } from './errors.ts';
 import { parseDouble, parseInt64, sliceInteger } from '../bytes/number.ts';
 import type { CommandEntry } from './command-entry.ts';
@@ -66,6 +67,7 @@ const ARGS_KEPT = 1024;
 export class Context implements RequestTarget {
   readonly server: Server;
   readonly store: Store;
+  readonly encodingLimits: Readonly<EncodingLimits>;
   client: Client;
   /** The client's selected database. */
   db: Database;
@@ -100,6 +102,7 @@ export class Context implements RequestTarget {
   constructor(server: Server, client: Client, seed: number) {
     this.server = server;
     this.store = server.store;
+    this.encodingLimits = followEncodingLimits(server.config);
     this.client = client;
     this.db = server.store.database(0);
     this.reply = server.turn.writer;

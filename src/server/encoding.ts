@@ -9,6 +9,7 @@
 import type { Slice } from '../bytes/slice.ts';
 import { isInt64 } from '../bytes/number.ts';
 import { Type, type Database } from '../store/api.ts';
+import type { Config } from './config.ts';
 import type { Context } from './context.ts';
 
 /** What `Database.encoding` holds. */
@@ -21,7 +22,7 @@ export const Encoding = {
   Text: 2,
 } as const;
 
-/** Limits up to which a collection keeps its compact form, by Redis's names in camel case. */
+/** Limits up to which a collection keeps its compact form, by the names of their parameters in camel case. */
 export interface EncodingLimits {
   hashMaxListpackEntries: number;
   /** Bytes. */
@@ -32,13 +33,24 @@ export interface EncodingLimits {
   zsetMaxListpackValue: number;
 }
 
-export const defaultEncodingLimits: Readonly<EncodingLimits> = {
-  hashMaxListpackEntries: 512,
-  hashMaxListpackValue: 64,
-  setMaxIntsetEntries: 512,
-  zsetMaxListpackEntries: 128,
-  zsetMaxListpackValue: 64,
-};
+/** The limits that are configured, now and after every change. */
+export function followEncodingLimits(config: Config): Readonly<EncodingLimits> {
+  const limits: EncodingLimits = {
+    hashMaxListpackEntries: 0,
+    hashMaxListpackValue: 0,
+    setMaxIntsetEntries: 0,
+    zsetMaxListpackEntries: 0,
+    zsetMaxListpackValue: 0,
+  };
+  const follow = (limit: keyof EncodingLimits, name: string): void =>
+    config.onChange(name, () => (limits[limit] = config.number(name)));
+  follow('hashMaxListpackEntries', 'hash-max-listpack-entries');
+  follow('hashMaxListpackValue', 'hash-max-listpack-value');
+  follow('setMaxIntsetEntries', 'set-max-intset-entries');
+  follow('zsetMaxListpackEntries', 'zset-max-listpack-entries');
+  follow('zsetMaxListpackValue', 'zset-max-listpack-value');
+  return limits;
+}
 
 /** Longest string that Redis allocates in one piece with its header. */
 const EMBSTR_MAX = 44;
@@ -54,14 +66,14 @@ export function stringChangedInPlace(db: Database, key: Slice): void {
 
 /** A new member was added to a set, which has `size` members now. */
 export function setMemberAdded(context: Context, key: Slice, size: number, member: Slice): void {
-  const max = limits(context).setMaxIntsetEntries;
+  const max = context.encodingLimits.setMaxIntsetEntries;
   if (size > max + 1) return; // converted when it passed the limit
   if (size > max || !isInt64(member)) convert(context.db, key);
 }
 
 /** A field of a hash was set, new or not; the hash has `size` fields now. */
 export function hashFieldSet(context: Context, key: Slice, size: number, field: Slice, value: Slice): void {
-  const { hashMaxListpackEntries, hashMaxListpackValue } = limits(context);
+  const { hashMaxListpackEntries, hashMaxListpackValue } = context.encodingLimits;
   if (size > hashMaxListpackEntries + 1) return;
   if (
     size > hashMaxListpackEntries ||
@@ -74,15 +86,11 @@ export function hashFieldSet(context: Context, key: Slice, size: number, field: 
 
 /** A new member was added to a sorted set, which has `size` members now. */
 export function zsetMemberAdded(context: Context, key: Slice, size: number, member: Slice): void {
-  const { zsetMaxListpackEntries, zsetMaxListpackValue } = limits(context);
+  const { zsetMaxListpackEntries, zsetMaxListpackValue } = context.encodingLimits;
   if (size > zsetMaxListpackEntries + 1) return;
   if (size > zsetMaxListpackEntries || member.end - member.start > zsetMaxListpackValue) {
     convert(context.db, key);
   }
-}
-
-function limits(_context: Context): Readonly<EncodingLimits> {
-  return defaultEncodingLimits;
 }
 
 /** The encoding's name; undefined when the key does not exist. */

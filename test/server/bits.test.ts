@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startPair, type CommandLine, type Pair } from './harness.ts';
+import { Tier } from '../../src/store/tier.ts';
 import { bytesOf, compareRandomly, pick, seeded } from './random-commands.ts';
 
 let pair: Pair;
 beforeAll(async () => {
-  pair = await startPair();
+  pair = await startPair({ store: new Tier() });
 });
 afterAll(() => pair.stop());
 beforeEach(() => pair.flush());
