@@ -3,6 +3,7 @@
  * in order per connection.
  */
 import type { Client } from './client.ts';
+import type { Statistics } from './statistics.ts';
 import type { Turn } from './turn.ts';
 
 interface Held {
@@ -15,8 +16,13 @@ interface Held {
 export class Delivery {
   private held: Held[] = [];
   private heldFrom = 0;
+  private readonly statistics: Statistics;
   /** Called when a connection has more to take; its output limits are to be checked. */
   onOutput: (client: Client) => void = () => {};
+
+  constructor(statistics: Statistics) {
+    this.statistics = statistics;
+  }
 
   /**
    * Sends or holds all of a turn's output and makes the turn ready for reuse.
@@ -33,6 +39,7 @@ export class Delivery {
       if (client.heldBytes > 0 || (position > reached && mustWait(client))) {
         this.hold(client, Buffer.from(output), position);
       } else {
+        this.statistics.outputBytes += output.length;
         socket.write(output);
         // Node hands small writes to the kernel at once; only what it could not take stays queued.
         if (socket.writableLength > 0) {
@@ -57,6 +64,7 @@ export class Delivery {
       const { client, bytes } = held[this.heldFrom++];
       client.heldBytes -= bytes.length;
       if (client.closed || client.socket === null) continue;
+      this.statistics.outputBytes += bytes.length;
       client.socket.write(bytes);
       if (client.heldBytes === 0 && client.closing) client.socket.end();
     }

@@ -35,10 +35,14 @@ export class Latency {
   slice<T>(kind: string, nowMs: number, work: () => T): T {
     const begin = performance.now();
     const result = work();
-    const took = performance.now() - begin;
-    if (took > (this.longestSlices.get(kind) ?? 0)) this.longestSlices.set(kind, took);
-    this.add(kind, took, nowMs);
+    this.record(kind, performance.now() - begin, nowMs);
     return result;
+  }
+
+  /** Records a slice of background work. */
+  record(kind: string, milliseconds: number, nowMs: number): void {
+    if (milliseconds > (this.longestSlices.get(kind) ?? 0)) this.longestSlices.set(kind, milliseconds);
+    this.add(kind, milliseconds, nowMs);
   }
 
   reset(event: string): boolean {

@@ -1,5 +1,6 @@
 /** Every configuration parameter, as data. Names, values and error texts are Redis's where Redis has them. */
 import { parseSize } from '../bytes/size.ts';
+import { ENGINE_OPTIONS } from '../engines/options.ts';
 import { splitWords } from '../resp/request-parser.ts';
 
 interface Common {
@@ -135,7 +136,8 @@ function parseEvents(parts: string[]): string {
       throw new ParameterError("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
   const all = [...EVENT_CLASSES_ALL].every((letter) => letters.has(letter));
   const shown = all ? 'A' : [...EVENT_CLASSES_ALL, 'n'].filter((letter) => letters.has(letter)).join('');
-  return shown + ['K', 'E', 'm'].filter((letter) => letters.has(letter)).join('');
+  const beside = all ? ['K', 'E', 'm', 'n'] : ['K', 'E', 'm'];
+  return shown + beside.filter((letter) => letters.has(letter)).join('');
 }
 
 /** Event classes of a canonical `notify-keyspace-events` value. */
@@ -236,7 +238,7 @@ const effective: readonly Parameter[] = [
     help: 'allow CONFIG SET dir and dbfilename',
   }),
   // Data
-  text('dir', '', { help: 'data directory' }),
+  text('dir', './ardent-data', { ...atStart, help: 'data directory' }),
   choice('engine', 'lmdb', ['leveldb', 'lmdb', 'rocksdb'], {
     ...atStart,
     help: 'what keeps the data on disk',
@@ -248,12 +250,16 @@ const effective: readonly Parameter[] = [
   choice('appendfsync', 'everysec', ['everysec', 'always', 'no'], {
     help: 'when the log is forced to disk',
   }),
-  bytes('checkpoint-batch', 64 * MB, MB, GB, { help: 'most bytes of one write to the engine' }),
-  bytes('checkpoint-dirty-max', 0, 0, LONG_MAX, {
-    help: 'changed bytes that begin a checkpoint; 0: chosen from the tier',
+  bytes('checkpoint-dirty', 256 * MB, MB, LONG_MAX, { help: 'changed bytes that begin a checkpoint' }),
+  bytes('checkpoint-dirty-max', GB, MB, LONG_MAX, {
+    help: 'changed bytes at which writers are slowed the most',
   }),
-  bytes('checkpoint-log-max', GB, MB, LONG_MAX, { help: 'log bytes that begin a checkpoint' }),
-  integer('checkpoint-age-max', 300, 1, INT_MAX, { help: 'seconds after which changes are checkpointed' }),
+  bytes('checkpoint-log', 512 * MB, MB, LONG_MAX, { help: 'log bytes that begin a checkpoint' }),
+  bytes('checkpoint-log-max', 2 * GB, MB, LONG_MAX, {
+    help: 'log bytes at which writers are slowed the most',
+  }),
+  integer('checkpoint-age', 60, 1, INT_MAX, { help: 'seconds after which changes are checkpointed' }),
+  bytes('checkpoint-batch', 64 * MB, MB, GB, { help: 'most bytes of one write to the engine' }),
   // Observation
   integer('slowlog-log-slower-than', 10000, -1, LONG_MAX, {
     help: 'microseconds from which a command is in SLOWLOG; -1: none',
@@ -393,12 +399,28 @@ const accepted: readonly Parameter[] = [
   integer('watchdog-period', 0, 0, INT_MAX),
 ];
 
-export const parameters: readonly Parameter[] = [...effective, ...accepted];
+/** The engines' own options, by their own names. */
+const engineParameters: readonly Parameter[] = Object.values(ENGINE_OPTIONS)
+  .flat()
+  .map(({ name, kind, default: value, min, max, help }): Parameter => {
+    const common = { name, help, ...atStart };
+    if (kind === 'switch') return { ...common, kind: 'boolean', default: value === true };
+    const number = { ...common, kind: 'number', default: Number(value), min, max } as const;
+    return kind === 'size' ? { ...number, unit: 'memory' } : number;
+  });
+
+export const parameters: readonly Parameter[] = [...effective, ...engineParameters, ...accepted];
+
+/** What `--help` lists, in groups. */
+export const parameterGroups: Readonly<Record<string, readonly Parameter[]>> = {
+  'Server parameters:': effective.filter((parameter) => parameter.help !== undefined),
+  'Engine parameters:': engineParameters,
+};
 
 /** Parameters that CONFIG GET shows by their exact name only, as Redis does. */
 export const HIDDEN = new Set(['watchdog-period', 'rdb-key-save-delay', 'key-load-delay']);
 /** Parameters that CONFIG SET changes only where `enable-protected-configs` allows it. */
-export const PROTECTED = new Set(['dir', 'dbfilename']);
+export const PROTECTED = new Set(['dbfilename']);
 
 /** Reads a value as written in a file or command; throws ParameterError. */
 export function parseParameter(

@@ -47,16 +47,25 @@ export interface ShutdownRequest {
   reason: string;
 }
 
-export interface ServerOptions {
-  store: Store;
-  /** Absent: nothing is logged, and replies leave at the end of their turn. */
-  log?: CommandLog;
-  config?: Config;
-  logger?: Logger;
-  /** INFO sections that others fill, by name: engine, tier, log, checkpoint. */
+/** What makes a store durable, given to the server once recovery is over. */
+export interface Durability {
+  log: CommandLog;
+  /** INFO sections, by name: engine, tier, log, checkpoint. */
   sections?: Record<string, () => InfoFields>;
   /** Makes a checkpoint; resolves when it is on disk (SAVE, BGSAVE). */
   checkpoint?: () => Promise<void>;
+  /** Milliseconds by which a turn that writes is to be held up, so that the disk can follow. */
+  writerDelayMs?: () => number;
+}
+
+export interface ServerOptions {
+  store: Store;
+  /** As `attach` with a log alone. */
+  log?: CommandLog;
+  /** A durable store is attached later: until then clients are told that data is being loaded. */
+  loading?: boolean;
+  config?: Config;
+  logger?: Logger;
   /** Ends the process; called once no more commands are taken. */
   shutdown?: (request: ShutdownRequest) => void;
   /** An error after which the state is in doubt: the process must end, with a non-zero code. */
@@ -82,10 +91,13 @@ const TIME_EACH_BELOW_MICROSECONDS = 1000;
 
 export class Server {
   readonly store: Store;
-  readonly log: CommandLog | null;
+  /** Null until `attach`; then nothing is logged, and replies leave at the end of their turn. */
+  log: CommandLog | null = null;
   readonly config: Config;
   readonly logger: Logger;
-  readonly sections: Record<string, () => InfoFields>;
+  /** INFO sections that others fill. */
+  sections: Record<string, () => InfoFields> = {};
+  durability: Durability | null = null;
   readonly options: ServerOptions;
   readonly runId = randomBytes(20).toString('hex');
   readonly lookup = new CommandLookup(commandTable);
@@ -105,7 +117,7 @@ export class Server {
   readonly tracking: Tracking;
   readonly monitors = new Set<Client>();
   readonly network: Network;
-  private readonly delivery = new Delivery();
+  private readonly delivery = new Delivery(this.statistics);
   /** Gates that are closed to all clients. */
   gates = 0;
   /** Somebody watches keys, tracks reads or listens to keyspace events. */
@@ -143,14 +155,12 @@ export class Server {
   constructor(options: ServerOptions) {
     this.options = options;
     this.store = options.store;
-    this.log = options.log ?? null;
     this.config = options.config ?? new Config();
     this.logger = options.logger ?? SILENT;
-    this.sections = options.sections ?? {};
     this.store.now = Date.now();
-    if (this.log !== null) {
-      this.effects = new EffectBuffer();
-      this.log.onSynced = () => this.delivery.release(this.log!.syncedPosition);
+    if (options.loading === true) {
+      this.loading = { startedAt: Date.now(), fraction: 0 };
+      this.setGate(Gate.Loading, true);
     }
     this.nobody = new Client(this, 0, null);
     this.blocking = new Blocking(this);
@@ -166,6 +176,20 @@ export class Server {
     this.outputLimits = outputLimits(this.config.text('client-output-buffer-limit'));
     this.delivery.onOutput = (client) => this.checkOutput(client);
     this.followConfig();
+    if (options.log !== undefined) this.attach({ log: options.log });
+  }
+
+  /** From here on effects are logged, and replies wait for the log. */
+  attach(durability: Durability): void {
+    const { log } = durability;
+    this.durability = durability;
+    this.log = log;
+    this.effects = new EffectBuffer();
+    log.policy = this.config.text('appendfsync') as CommandLog['policy'];
+    log.onSynced = () => this.delivery.release(log.syncedPosition);
+    this.sections = durability.sections ?? {};
+    this.loading = null;
+    this.setGate(Gate.Loading, false);
   }
 
   /** What CONFIG SET changes at once. */
@@ -615,6 +639,14 @@ export class Server {
   /** The log could not be written in the last turn. */
   private failing = false;
 
+  /** Brings all effects so far into the log; false when that is not possible now. */
+  flushEffects(): boolean {
+    const { effects, log } = this;
+    if (effects === null || log === null) return true;
+    if (effects.pos > 0) this.appendEffects(effects, log);
+    return effects.pos === 0;
+  }
+
   /** Appends the turn's effects as one frame. When that fails they stay, and are tried again. */
   private appendEffects(effects: EffectBuffer, log: CommandLog): void {
     try {
@@ -627,6 +659,8 @@ export class Server {
       return;
     }
     effects.reset();
+    const delay = this.durability?.writerDelayMs?.() ?? 0;
+    if (delay >= 1 && this.pause === null) this.throttle(delay);
     if (this.failing) {
       this.logger.warn('the log can be written again');
       this.appendFailure = null;
@@ -668,7 +702,7 @@ export class Server {
         context.announce(staged);
       }
     }
-    latency.slice('background', now, () => store.backgroundSlice(SLICE_MS));
+    if (this.loading === null) latency.slice('background', now, () => store.backgroundSlice(SLICE_MS));
     statistics.commandRate.sample(this.commandsProcessed());
     statistics.inputRate.sample(statistics.inputBytes);
     statistics.outputRate.sample(statistics.outputBytes);
@@ -703,6 +737,16 @@ export class Server {
       until: Math.max(until, before?.until ?? 0),
     };
     this.setGate(Gate.Paused, true);
+  }
+
+  /** Holds writes back for a moment. */
+  private throttle(milliseconds: number): void {
+    const pause = { all: false, until: this.store.now + milliseconds };
+    this.pause = pause;
+    this.setGate(Gate.Paused, true);
+    setTimeout(() => {
+      if (this.pause === pause) this.unpause();
+    }, milliseconds);
   }
 
   /** Commands that were held back run now. */
@@ -843,18 +887,21 @@ export class Server {
   private logClient: Client | null = null;
 
   /** Runs the commands of a log frame: no replies, nothing is logged, no limits, no expiry by the clock. */
-  replay(payload: Buffer): void {
-    const { context, effects, gates } = this;
+  replay(payload: Slice): void {
+    const { context, effects, gates, store } = this;
+    const { now } = store;
     const client = (this.logClient ??= new Client(this, 0, null));
     const reader = new RequestReader({ bulkLengthMax: Number.MAX_SAFE_INTEGER });
     this.effects = null;
     this.gates = 0;
+    // What was due was removed by a logged DEL: here time stands still.
+    store.now = 0;
     context.mayBlock = false;
     client.db = this.store.database(0);
     this.openOutput(client);
     const mark = this.turn.writer.pos;
     try {
-      reader.push(payload, 0, payload.length);
+      reader.push(payload.u8, payload.start, payload.end);
       while (reader.next(context)) {
         // A frame is one step as a whole: the borders of transactions in it mean nothing here.
         if (context.is(0, 'multi') || context.is(0, 'exec')) continue;
@@ -866,6 +913,7 @@ export class Server {
     } finally {
       this.effects = effects;
       this.gates = gates;
+      store.now = now;
       context.mayBlock = true;
       context.reply.pos = mark;
       this.current = null;

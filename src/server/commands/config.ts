@@ -37,6 +37,7 @@ function set(context: Context): void {
   const pairs: [string, string][] = [];
   for (let i = 2; i < argc; i += 2) pairs.push([args[i].latin1(), args[i + 1].latin1()]);
   const allowed = server.config.text('enable-protected-configs');
+  const before = { port: server.config.get('port'), bind: server.config.get('bind') };
   const mayChange = allowed === 'yes' || (allowed === 'local' && client.local);
   try {
     server.config.set(pairs, (parameter) =>
@@ -46,7 +47,33 @@ function set(context: Context): void {
     if (error instanceof ConfigError) throw new CommandError(`ERR ${error.message}`);
     throw error;
   }
-  reply.ok();
+  const listening = pairs.filter(([name]) => ['port', 'bind'].includes(name.toLowerCase()));
+  if (listening.length > 0) listenAnew(context, listening[0][0], before);
+  else reply.ok();
+}
+
+/** Replies when the new listeners are there; when one fails everything is as before. */
+function listenAnew(
+  { client, server }: Context,
+  name: string,
+  before: Record<'port' | 'bind', string>,
+): void {
+  const { config, network, logger } = server;
+  server.suspend(client);
+  network.openTcp(config.number('port')).then(
+    () => server.proceed(client, (output) => output.ok()),
+    (error: unknown) => {
+      logger.warn((error as Error).message);
+      config.load('port', before.port);
+      config.load('bind', before.bind);
+      server.proceed(client, (output) =>
+        output.error(
+          `ERR CONFIG SET failed (possibly related to argument '${name}') - ` +
+            'Unable to listen on this port. Check server logs.',
+        ),
+      );
+    },
+  );
 }
 
 function resetStat({ server, reply }: Context): void {

@@ -124,7 +124,7 @@ function populate({ argc, args, db, reply }: Context): void {
 
 /** Waits until all that was written is in the engine; what is served is what would be read back. */
 function reload({ server, client, reply }: Context): void {
-  const checkpoint = server.options.checkpoint;
+  const checkpoint = server.durability?.checkpoint;
   if (checkpoint === undefined) {
     reply.ok();
     return;

@@ -15,7 +15,7 @@ function time({ reply }: Context): void {
 /** Data is durable without it; SAVE waits until a checkpoint holds all that was written so far. */
 function save(context: Context): void {
   const { server, client, reply } = context;
-  const checkpoint = server.options.checkpoint;
+  const checkpoint = server.durability?.checkpoint;
   if (checkpoint === undefined) {
     server.saved();
     reply.ok();
@@ -32,7 +32,7 @@ function save(context: Context): void {
 }
 
 function beginCheckpoint({ server }: Context): void {
-  server.options.checkpoint?.().then(
+  server.durability?.checkpoint?.().then(
     () => server.saved(),
     (error: unknown) => server.logger.error(`checkpoint failed: ${(error as Error).message}`),
   );
