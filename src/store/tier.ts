@@ -42,6 +42,11 @@ const MAX_KEYSPACES = 1 << 16;
 const PAGES_A_STEP = 64;
 const META_VERSION = 1;
 
+/** How many databases a meta row's part of the tier tells of. */
+export function databasesInMeta(meta: Buffer): number {
+  return meta.readUInt32LE(21);
+}
+
 export class Tier implements Store, RowSource, KeyspaceGround {
   readonly arena: Arena;
   readonly hasher: Hasher;

@@ -1,0 +1,72 @@
+/** `ardent check DIR [--repair]`: is a data directory as it was written? */
+import type { Argv } from 'yargs';
+import pc from 'picocolors';
+import { DataDirectoryError } from '../store/data-directory.ts';
+import { checkDirectory, type CheckReport } from '../store/check.ts';
+
+/** Exit codes. */
+const USAGE = 1;
+const DAMAGE = 3;
+
+interface Arguments {
+  directory: string;
+  repair: boolean;
+  json: boolean;
+}
+
+export const builder = (yargs: Argv): Argv<Arguments> =>
+  yargs
+    .positional('directory', { type: 'string', demandOption: true, describe: 'The server’s --dir' })
+    .option('repair', {
+      type: 'boolean',
+      default: false,
+      describe: 'Cut a damaged log off before its first bad frame, put the rest aside, finish a checkpoint',
+    })
+    .option('json', { type: 'boolean', default: false, describe: 'Print the report as JSON' })
+    .epilogue('Exit code 0: sound or repaired; 1: not a data directory, or in use; 3: damaged.');
+
+export const handler = async ({ directory, repair, json }: Arguments): Promise<void> => {
+  const live = process.stderr.isTTY && !json;
+  const show = (message: string): void => void process.stderr.write(`\r\x1b[K${message}`);
+  let report: CheckReport;
+  try {
+    report = await checkDirectory(directory, { repair, onProgress: live ? show : undefined });
+  } catch (error) {
+    if (!(error instanceof DataDirectoryError)) throw error;
+    process.stderr.write(`ardent check: ${error.message}\n`);
+    const damaged = error.code === 'DIRECTORY_DAMAGED' || error.code === 'DIRECTORY_FORMAT';
+    process.exitCode = damaged ? DAMAGE : USAGE;
+    return;
+  }
+  if (live) show('');
+  process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : text(report));
+  if (!report.ok) process.exitCode = DAMAGE;
+};
+
+function text(report: CheckReport): string {
+  const { identity, log, redo, engine } = report;
+  const state = (parts: string[]): string =>
+    report.problems.some(({ part }) => parts.includes(part)) ? pc.red('damaged') : pc.green('sound');
+  const lines = [
+    `${report.directory}: engine ${identity.engine} (${identity.binding}), format ${identity.format}, made ${identity.created}`,
+    `log     ${log.frames} frames in ${log.segments} segments, position ${log.from} to ${log.to}: ${state(['log'])}`,
+    redo.files === 0
+      ? 'redo    no checkpoint under way'
+      : `redo    ${redo.files} file, ${redo.rows} rows, ${redo.rowBytes} bytes: ${state(['redo'])}`,
+    `engine  ${engine.rows} rows, ${engine.bytes} bytes, ${engine.collections} collections, checkpoint ${engine.checkpoint} at position ${engine.position}: ${state(['engine', 'rows', 'trees'])}`,
+  ];
+  for (const { path, offset, message } of report.problems) {
+    lines.push(pc.red(`damage: ${path}${offset === undefined ? '' : ` at offset ${offset}`}: ${message}`));
+  }
+  for (const notice of report.notices) lines.push(pc.yellow(`notice: ${notice}`));
+  for (const repaired of report.repaired) lines.push(pc.yellow(`repaired: ${repaired}`));
+  if (report.problems.some(({ part }) => part === 'log')) {
+    lines.push(
+      `\`ardent check ${report.directory} --repair\` keeps the log before the damage and puts the rest aside.`,
+    );
+  }
+  if (report.problems.some(({ part }) => part !== 'log')) {
+    lines.push('Restore the directory from a backup: what is damaged here is nowhere else.');
+  }
+  return `${lines.join('\n')}\n`;
+}
