@@ -50,7 +50,9 @@ export interface CheckReport {
     rows: number;
     bytes: number;
     damagedRows: number;
-    checkpoint: Meta['checkpoints'];
+    /** Lists, sets, hashes and sorted sets whose pages were looked into. */
+    collections: number;
+    checkpoint: number;
     position: number;
   };
 }
