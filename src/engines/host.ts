@@ -25,6 +25,8 @@ export class Host {
   /** Scans read one chunk at a time (see Binding). */
   private readonly scanning = new Lane();
   private readonly active = new Set<Promise<void>>();
+  /** Open scans, by client. */
+  private readonly scans = new Set<Map<number, Scan>>();
   private closing = false;
 
   constructor(engine: EngineName, site: Site, binding: Binding) {
@@ -37,6 +39,7 @@ export class Host {
 
   serve(port: MessagePort): void {
     const scans = new Map<number, Scan>();
+    this.scans.add(scans);
     port.on('message', (request: Request) => {
       if (request.op === 'connect') this.serve(request.port);
       else if (request.op === 'scanEnd') this.track(this.endScan(scans, request.scan));
@@ -44,7 +47,8 @@ export class Host {
       else this.track(this.answer(port, scans, request));
     });
     port.on('close', () => {
-      for (const scan of scans.keys()) this.track(this.endScan(scans, scan));
+      this.scans.delete(scans);
+      for (const scan of [...scans.keys()]) this.track(this.endScan(scans, scan));
     });
   }
 
@@ -208,6 +212,9 @@ export class Host {
       await this.writes.end(reason);
       await this.maintenance.end(reason);
       await Promise.all(this.active);
+      for (const scans of this.scans) {
+        for (const scan of [...scans.keys()]) await this.endScan(scans, scan);
+      }
       await this.binding.close();
     } catch (error) {
       const { code, message } = engineFailure(this.engine, this.directory, error);

@@ -253,6 +253,17 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     expect(await countKeys(again, { start: START })).toBe(20_000);
   });
 
+  test('close ends open scans', async () => {
+    const directory = scratch.next();
+    const engine = await open(directory);
+    await fill(engine, 5000, 100);
+    const scan = engine.scan({ start: START, chunkBytes: 1000 })[Symbol.asyncIterator]();
+    await scan.next();
+    await engine.close();
+    const again = await open(directory);
+    expect(await countKeys(again, { start: START })).toBe(5000);
+  });
+
   test('after kill -9 in the middle of a write every batch is whole', async () => {
     for (let round = 0; round < 3; round++) {
       const directory = scratch.next();
