@@ -5,50 +5,23 @@
 import type { ByteSink } from '../bytes/sink.ts';
 import { allocatePadded, Slice, viewOf } from '../bytes/slice.ts';
 import type { StringValue } from './api.ts';
+import { Collection } from './collection.ts';
 import { Pages } from './pages.ts';
-import { ValueRef, type Ground, type ValueHandle } from './record.ts';
+import { ValueRef, type Ground } from './record.ts';
+import type { TreeCheck } from './tree-check.ts';
 import { ExtentTree } from './tree-extent.ts';
 
 /** Longer strings are extents. */
 export const INLINE_STRING_MAX = 16 * 1024;
 
-/** Words of the extent tree's descriptor: root, height, length, next page number, first free page number. */
-const DESCRIPTOR_BYTES = 20;
-
-/** Room in a packed value that is made sure of when it becomes a tree, for page table and descriptor. */
-const TREE_ROOM = 64 * 1024;
-
-export class StringHandle implements StringValue, ValueHandle {
-  readonly value: ValueRef;
-  private readonly pages: Pages;
+export class StringHandle extends Collection implements StringValue {
   private readonly tree: ExtentTree;
   private readonly run = new Slice();
 
   constructor(ground: Ground) {
-    this.value = new ValueRef(ground);
-    this.pages = new Pages(ground.collections);
-    this.tree = new ExtentTree(this.pages);
-  }
-
-  opened(): void {
-    if (this.value.isTree) this.load();
-  }
-
-  private load(): void {
-    const { i32, descriptor, collection } = this.value;
-    this.pages.open(collection, i32[descriptor + 3], i32[descriptor + 4]);
-    this.tree.open(i32[descriptor], i32[descriptor + 1], i32[descriptor + 2]);
-  }
-
-  private save(): void {
-    const { value, tree, pages } = this;
-    value.touch();
-    const at = value.descriptor;
-    value.i32[at] = tree.root;
-    value.i32[at + 1] = tree.height;
-    value.i32[at + 2] = tree.count;
-    value.i32[at + 3] = pages.next;
-    value.i32[at + 4] = pages.freeHead;
+    const tree = new ExtentTree(new Pages(ground.collections));
+    super(new ValueRef(ground), tree);
+    this.tree = tree;
   }
 
   get length(): number {
@@ -121,13 +94,17 @@ export class StringHandle implements StringValue, ValueHandle {
 
   /** Moves the bytes from the record to a tree that will have `length` bytes. */
   private toExtents(length: number): void {
-    const { value, pages, tree } = this;
-    value.ground.arena.reserve(length + TREE_ROOM);
+    const { value } = this;
     const bytes = Buffer.from(value.u8.subarray(value.start, value.start + value.length));
-    value.makeTree(DESCRIPTOR_BYTES);
-    pages.open(value.collection, 1, 0);
-    tree.create();
-    tree.append(bytes, 0, bytes.length);
-    this.save();
+    this.makeTrees(length);
+    this.tree.append(bytes, 0, bytes.length);
+  }
+
+  protected override checkPacked(): null {
+    return null;
+  }
+
+  protected override checkTrees(check: TreeCheck): string | null {
+    return check.positional(this.tree, (ref) => this.tree.checkLeaf(ref));
   }
 }
