@@ -245,7 +245,18 @@ test('ranges by rank, score and bytes, both ways', async () => {
       commands.push(['ZRANGESTORE', 'to', 'lex', min, max, 'BYLEX'], ['ZRANGE', 'to', 0, -1]);
     }
   }
-  await pair.compare(commands);
+  await pair.compare([
+    ...commands,
+    'ZADD mixed 1 a 2 b 3 c 4 d',
+    'ZRANGEBYLEX mixed [b [c',
+    'ZRANGEBYLEX mixed (a (d LIMIT 0 1',
+    'ZREVRANGEBYLEX mixed + [b',
+    'ZLEXCOUNT mixed - (c',
+    'ZRANGESTORE to mixed (a + BYLEX',
+    'ZRANGE to 0 -1 WITHSCORES',
+    'ZREMRANGEBYLEX mixed [b [c',
+    'ZRANGE mixed 0 -1',
+  ]);
 });
 
 test('LIMIT and options of ranges', async () => {

@@ -24,6 +24,7 @@ type Range = (zset: ZSet) => Ranks;
 type RangeKind = 'rank' | 'score' | 'lex';
 
 const scratch = new Scratch();
+const probe = new Slice();
 
 /** By rank, negative ones from the end; with `reverse`, ranks count from the highest member down. */
 function rankRange(context: Context, startAt: number, stopAt: number, reverse: boolean): Range {
@@ -67,6 +68,24 @@ function scoreRange(context: Context, minAt: number, maxAt: number): Range {
   };
 }
 
+/**
+ * How many members lie before `bound` by bytes (with `inclusive`, up to it). Where scores differ, which
+ * such a range is not made for, the members are taken to be in order all the same, as Redis does.
+ */
+function membersBefore(zset: ZSet, bound: Slice, inclusive: boolean): number {
+  if (zset.at(0, probe) === zset.at(zset.size - 1, probe)) return zset.countBelowLex(bound, inclusive);
+  let low = 0;
+  let high = zset.size;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    zset.at(middle, probe);
+    const order = probe.compare(bound);
+    if (order < 0 || (inclusive && order === 0)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** An end of a lexicographic range: how many members lie before it. */
 function lexBound(argument: Slice, countsEqual: (open: boolean) => boolean): (zset: ZSet) => number {
   const first = argument.length > 0 ? argument.u8[argument.start] : 0;
@@ -79,7 +98,7 @@ function lexBound(argument: Slice, countsEqual: (open: boolean) => boolean): (zs
   const member = new Slice();
   member.set(argument.u8, argument.view, argument.start + 1, argument.end);
   const inclusive = countsEqual(open);
-  return (zset) => zset.countBelowLex(member, inclusive);
+  return (zset) => membersBefore(zset, member, inclusive);
 }
 
 function lexRange(context: Context, minAt: number, maxAt: number): Range {
