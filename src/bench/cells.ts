@@ -11,14 +11,13 @@ import {
   type TargetInfo,
   type WorkloadInfo,
 } from '../report/results.ts';
+import { RATE_REACHED } from './capacity.ts';
 import { mergeLatencies } from './latency.ts';
 import { compare, estimate, median } from './statistics.ts';
 
 /** The client worked this much of the time while the server had this much of a processor left. */
 const CLIENT_BUSY = 0.95;
 const SERVER_BUSY_CORES = 0.85;
-/** An open loop that reaches less than this of its rate is overloaded. */
-const RATE_REACHED = 0.98;
 const MISS_SHARE = 0.01;
 /** (max - min) / median above this: the median of these runs is not to be trusted. */
 const NOISY_SPREAD = 0.3;

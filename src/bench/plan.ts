@@ -51,6 +51,8 @@ export function rowsOf(
   pipelines: readonly number[],
   settings: LoadSettings,
   open: LoadSpec['open'] = null,
+  /** The rate is part of the row's name: there are several. */
+  named = false,
 ): Row[] {
   // Checked here, so that a wrong option is told before anything is started.
   parseDistribution(settings.distribution);
@@ -62,8 +64,8 @@ export function rowsOf(
       open,
       warmupRequests: workload.consumes ? Math.ceil((settings.requests ?? 0) / 4) : null,
       info: {
-        id: pipelines.length > 1 ? `${workload.id}-P${pipeline}` : workload.id,
-        label: pipeline > 1 ? `${workload.label} -P ${pipeline}` : workload.label,
+        id: `${workload.id}${pipelines.length > 1 ? `-P${pipeline}` : ''}${named ? `@${open?.rate}` : ''}`,
+        label: `${workload.label}${pipeline > 1 ? ` -P ${pipeline}` : ''}${named ? ` @ ${open?.rate}/s` : ''}`,
         family: workload.family,
         access: accessOf(workload),
         commands: workload.operations.map(({ line }) => line),

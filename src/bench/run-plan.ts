@@ -5,6 +5,7 @@
  */
 import type { Cell, Results, Run, Session } from '../report/results.ts';
 import { RESULTS_FORMAT, RESULTS_VERSION } from '../report/results.ts';
+import { capacitiesOf } from './capacity.ts';
 import { cellsOf } from './cells.ts';
 import { describeEnvironment } from './environment.ts';
 import type { LoadPool } from './load.ts';
@@ -54,6 +55,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
       baseline: plan.baseline,
       seed: plan.settings.seed,
     });
+    const capacity = capacitiesOf(workloads, runs);
     return {
       format: RESULTS_FORMAT,
       version: RESULTS_VERSION,
@@ -74,6 +76,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
       sessions,
       runs,
       cells,
+      ...(capacity.length > 0 ? { capacity } : {}),
       notes: [...header.notes, ...notesOf(plan, cells, sessions)],
     };
   };

@@ -19,5 +19,7 @@ function lazy(command: string, describe: string, load: () => Promise<unknown>): 
 /** Every `ardent` command, in the order of `--help`. */
 export const commands: CommandModule[] = [
   lazy('server [config-file]', 'Serve the Redis protocol over an engine', () => import('./server.ts')),
+  lazy('bench [command..]', 'Measure one server, with redis-benchmark’s flags', () => import('./bench.ts')),
   lazy('matrix', 'Measure engines against Redis: workloads by servers', () => import('./matrix.ts')),
+  lazy('check <directory>', 'Verify a data directory that no server has open', () => import('./check.ts')),
 ];

@@ -1,0 +1,128 @@
+/** `ardent bench`: one server, with redis-benchmark's own flags. */
+import type { Argv } from 'yargs';
+import { stepRates } from '../bench/capacity.ts';
+import { rowsOf } from '../bench/plan.ts';
+import { foreignTarget } from '../bench/target.ts';
+import {
+  loadOptions,
+  outputOptions,
+  pipelinesOf,
+  settingsOf,
+  workloadsOf,
+  type LoadArguments,
+  type OutputArguments,
+} from './bench-options.ts';
+import { runBench } from './bench-run.ts';
+import { exitWith, UsageError } from './exit-codes.ts';
+
+interface BenchArguments extends LoadArguments, OutputArguments {
+  host: string;
+  port: number;
+  socket?: string;
+  password?: string;
+  user?: string;
+  dbnum: number;
+  cluster: boolean;
+  repeats: number;
+  allowFlush: boolean;
+  steps?: string;
+  command?: string[];
+}
+
+/** What redis-benchmark sends without -n. */
+const DEFAULT_REQUESTS = 100_000;
+/** Length of one step on the way to the knee, unless given. */
+const STEP_SECONDS = 5;
+
+export const builder = (yargs: Argv): Argv<BenchArguments> =>
+  outputOptions(loadOptions(yargs))
+    .positional('command', {
+      type: 'string',
+      array: true,
+      describe: 'A command to send instead of tests; __rand_int__, {key}, {value} are replaced',
+    })
+    .option('host', { alias: 'h', type: 'string', default: '127.0.0.1', describe: 'Server' })
+    .option('port', { alias: 'p', type: 'number', default: 6379, describe: 'Port' })
+    .option('socket', { alias: 's', type: 'string', describe: 'Unix socket instead of host and port' })
+    .option('password', { alias: 'a', type: 'string', describe: 'For AUTH' })
+    .option('user', { type: 'string', describe: 'For AUTH, with --password' })
+    .option('dbnum', { type: 'number', default: 0, describe: 'Database' })
+    .option('cluster', { type: 'boolean', default: false, describe: 'Redis Cluster; needs --driver ioredis' })
+    .option('repeats', { type: 'number', default: 1, describe: 'Times that all rows are run' })
+    .option('steps', {
+      type: 'string',
+      describe: 'Open loop, rate by rate until the server no longer follows: from:to:step',
+    })
+    .option('allow-flush', {
+      type: 'boolean',
+      default: false,
+      describe: 'Empty the server before each repeat, so that loads can be proven',
+    })
+    .example('$0 bench -t set,get -n 1000000 -r 1000000 -P 16', 'as redis-benchmark')
+    .example('$0 bench --op "95 GET {key zipfian}" --op "5 SET {key zipfian} {value}" --seconds 30', 'a mix')
+    .example('$0 bench -t get --rate 20000 --seconds 30', 'latency at a fixed rate')
+    .example(
+      '$0 bench -t get --steps 10000:100000:10000',
+      'up to the knee',
+    ) as unknown as Argv<BenchArguments>;
+
+export const handler = (args: BenchArguments): Promise<void> => exitWith(() => runOne(args));
+
+async function runOne(args: BenchArguments): Promise<number> {
+  const endless = args.requests === undefined && args.seconds === undefined;
+  const timed = args.rate !== undefined || args.steps !== undefined;
+  const settings = settingsOf({
+    ...args,
+    requests: endless && !timed ? DEFAULT_REQUESTS : args.requests,
+    seconds: endless && timed ? STEP_SECONDS : args.seconds,
+  });
+  if (args.cluster && settings.driver !== 'ioredis') throw new UsageError('--cluster needs --driver ioredis');
+  if (args.cluster && settings.preload)
+    throw new UsageError('--cluster needs --no-preload: data cannot be loaded there yet');
+  if (!Number.isSafeInteger(args.repeats) || args.repeats < 1)
+    throw new UsageError('--repeats must be a whole number above 0');
+  const words = args.command ?? [];
+  const op =
+    args.op ??
+    (words.length > 0
+      ? [words.map((word) => (/\s/.test(word) && !word.startsWith('{') ? `"${word}"` : word)).join(' ')]
+      : undefined);
+  if (words.length > 0 && args.tests !== undefined)
+    throw new UsageError('a command and -t exclude each other');
+  const target = foreignTarget({
+    name: args.socket ?? `${args.host}:${args.port}`,
+    address: {
+      host: args.host,
+      port: args.port,
+      path: args.socket,
+      password: args.password,
+      user: args.user,
+      database: args.dbnum,
+      cluster: args.cluster,
+    },
+    allowFlush: args.allowFlush,
+  });
+  const workloads = workloadsOf({ ...args, op }, settings, 'all');
+  const pipelines = pipelinesOf(args);
+  const rates =
+    args.steps === undefined ? (args.rate === undefined ? [null] : [args.rate]) : stepRates(args.steps);
+  const arrivals = args.arrivals as 'regular' | 'poisson';
+  const rows = rates.flatMap((rate) =>
+    rowsOf(workloads, pipelines, settings, rate === null ? null : { rate, arrivals }, rates.length > 1),
+  );
+  return runBench(
+    {
+      tool: 'bench',
+      title: `Bench of ${target.info.label}`,
+      plan: { targets: [target], rows, baseline: '', repeats: args.repeats, settings, drainSeconds: 0 },
+      options: {
+        repeats: args.repeats,
+        ...settings,
+        requests: settings.requests ?? 'no limit',
+        seconds: settings.seconds ?? 'no limit',
+      },
+      notes: [],
+    },
+    args,
+  );
+}
