@@ -1,7 +1,6 @@
 /** What list, set, hash and sorted set commands log: replayed, it gives the same data. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Tier } from '../../src/store/tier.ts';
-import type { CommandLog } from '../../src/server/command-log.ts';
 import {
   connect,
   encodeCommand,
@@ -10,25 +9,8 @@ import {
   type RawClient,
   type RunningServer,
 } from './harness.ts';
+import { MemoryLog } from './memory-log.ts';
 import { parseReply, unordered, withDice, type Dice } from './replies.ts';
-
-/** A log that keeps its frames in memory. */
-class MemoryLog implements CommandLog {
-  readonly frames: Buffer[] = [];
-  position = 0;
-  policy = 'no' as const;
-  onSynced = (): void => {};
-  readonly failure = null;
-
-  get syncedPosition(): number {
-    return this.position;
-  }
-
-  append(payload: Buffer): number {
-    this.frames.push(Buffer.from(payload));
-    return (this.position += payload.length);
-  }
-}
 
 let log: MemoryLog;
 let server: RunningServer;
@@ -43,24 +25,10 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** The logged commands, as lines. */
-function logged(): string[] {
-  const lines: string[] = [];
-  let rest = Buffer.concat(log.frames).toString('latin1');
-  while (rest !== '') {
-    const command = parseReply(rest);
-    if (typeof command === 'string') throw new Error(`not a command: ${command}`);
-    const words = command.elements.map((each) => (each as string).slice(1));
-    lines.push(words.join(' '));
-    rest = rest.slice(encodeCommand(words.map((word) => Buffer.from(word, 'latin1'))).length);
-  }
-  return lines;
-}
-
 async function run(...lines: string[]): Promise<string[]> {
   log.frames.length = 0;
   for (const line of lines) await client.send(...line.split(' '));
-  return logged();
+  return log.lines();
 }
 
 test('commands that change nothing are not logged', async () => {
@@ -167,7 +135,7 @@ test('the log of random commands, replayed, gives the same data', () =>
     for (let i = 0; i < 1500; i++) await client.send(...randomCommand(dice));
     const replayed = await startServer({ store: new Tier() });
     const other = await connect(replayed.port);
-    const count = logged().length;
+    const count = log.lines().length;
     other.write(Buffer.concat(log.frames));
     const replies = (await other.read(count)).toString('latin1');
     expect(replies).not.toMatch(/^-/m);
