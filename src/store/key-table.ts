@@ -35,6 +35,9 @@ const MERGE_BELOW = 384;
 /** The directory may have this many entries a segment; beyond it segments are chained rather than split. */
 const DIRECTORY_PER_SEGMENT = 16;
 
+/** Where slots of one segment are put together before they are spread over others. */
+const scratch = new Int32Array(SEGMENT_WORDS);
+
 const HEADER_WORDS = RECORD_HEADER_BYTES / 4;
 const DEADLINE_WORD_SHIFT = 25;
 /** Masks of the 0 to 3 last bytes of a key in its last word. */
@@ -388,20 +391,21 @@ export class KeyTable {
     this.count++;
   }
 
-  /** Copies of all slots in use of a chain: hash, record, hash, record, … */
+  /** Copies of all slots in use of a chain: hash, record, hash, record, …; valid until the next call. */
   private entries(head: number): Int32Array {
     const { arena } = this;
     let segments = 0;
     for (let segment = head; segment !== 0; segment = this.overflowOf(segment)) segments++;
-    const copy = new Int32Array(segments * SEGMENT_WORDS);
+    const words = segments * SEGMENT_WORDS;
+    const copy = words <= scratch.length ? scratch : new Int32Array(words);
     let to = 0;
     for (let segment = head; segment !== 0; segment = this.overflowOf(segment)) {
-      const words = arena.i32[segment >>> arena.chunkShift];
+      const slots = arena.i32[segment >>> arena.chunkShift];
       const base = (segment & arena.unitMask) << 2;
       for (let at = base + 2; at < base + SEGMENT_WORDS; at += 2) {
-        if (words[at + 1] === 0) continue;
-        copy[to++] = words[at];
-        copy[to++] = words[at + 1];
+        if (slots[at + 1] === 0) continue;
+        copy[to++] = slots[at];
+        copy[to++] = slots[at + 1];
       }
     }
     return copy.subarray(0, to);

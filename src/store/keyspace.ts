@@ -418,13 +418,14 @@ export class Keyspace implements RecordOwner {
     const length = this.payloadLength(ref);
     arena.reserve(length + TWIN_ROOM);
     let twin = target.createRecord(to, toHash, (head >>> TYPE_SHIFT) & TYPE_MASK, length);
+    // Before the payload: with it the record would pass for the root of the other's tree when it moves.
+    const deadline = this.deadline(ref);
+    if (deadline !== 0) twin = target.setDeadline(twin, toHash, deadline);
+    target.setEncoding(twin, this.encoding(ref));
     const from = ((ref & arena.unitMask) << 4) + payloadOffset(head);
     const start = ((twin & arena.unitMask) << 4) + payloadOffset(target.head(twin));
     copyBytes(arena.u8[ref >>> arena.chunkShift], from, arena.u8[twin >>> arena.chunkShift], start, length);
     arena.i32[twin >>> arena.chunkShift][(twin & arena.unitMask) << 2] |= head & FLAG_TREE;
-    target.setEncoding(twin, this.encoding(ref));
-    const deadline = this.deadline(ref);
-    if (deadline !== 0) twin = target.setDeadline(twin, toHash, deadline);
     return twin;
   }
 

@@ -319,12 +319,14 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const head = i32[word];
     if (head >>> KIND_SHIFT === Kind.Page) {
       const slot = i32[word + 3];
-      if (this.collections.record[slot] === 0 && this.droppedAt[slot] <= this.cutNumber) return;
+      const record = this.collections.record[slot];
+      const droppedAt = record === 0 ? this.droppedAt[slot] : this.keyspaceOf(record).droppedAt;
+      if (droppedAt !== 0 && droppedAt <= this.cutNumber) return;
       rows.page(cutSink, ref, this.collections.id[slot], PAGE_BYTES);
       this.cutRows++;
       return;
     }
-    const keyspace = this.keyspaces[i32[word + 1] >>> 16] as Keyspace;
+    const keyspace = this.keyspaceOf(ref);
     if (keyspace.droppedAt !== 0 && keyspace.droppedAt <= this.cutNumber) return;
     this.cutRows++;
     const type = (head >>> TYPE_SHIFT) & TYPE_MASK;
@@ -335,6 +337,12 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     i32[word] = head | FLAG_PERSISTED;
     if (type === TYPE_SYSTEM) rows.expiryIndex(cutSink, ref, keyspace.id);
     else rows.put(cutSink, ref, keyspace.id);
+  }
+
+  private keyspaceOf(record: number): Keyspace {
+    const { arena } = this;
+    const word = arena.i32[record >>> arena.chunkShift][((record & arena.unitMask) << 2) + 1];
+    return this.keyspaces[word >>> 16] as Keyspace;
   }
 
   purgeRanges(): PurgeRange[] {

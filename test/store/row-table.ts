@@ -1,9 +1,15 @@
+import { createHash } from 'node:crypto';
 import { ByteSink } from '../../src/bytes/sink.ts';
 import { Slice } from '../../src/bytes/slice.ts';
 import { DELETE_LENGTH } from '../../src/engines/engine.ts';
 import { Type } from '../../src/store/api.ts';
+import type { TierDatabase } from '../../src/store/database.ts';
+import type { HashHandle } from '../../src/store/hash-value.ts';
+import type { ListHandle } from '../../src/store/list.ts';
 import type { PurgeRange } from '../../src/store/row-source.ts';
+import type { SetHandle } from '../../src/store/set.ts';
 import type { Tier } from '../../src/store/tier.ts';
+import type { ZSetHandle } from '../../src/store/zset.ts';
 
 /** An engine's rows in plain JavaScript: keys in hexadecimal. */
 export class RowTable {
@@ -62,7 +68,55 @@ export class RowTable {
   }
 }
 
-/** All that a tier holds of strings and keys, as text to compare; counts included. */
+/** A value's content as text. */
+function content(db: TierDatabase, key: Slice): string {
+  const parts: string[] = [];
+  const hash = createHash('sha1');
+  const add = (slice: Slice, more: string | number = ''): void => {
+    hash.update(`${slice.length} ${more} `).update(slice.u8.subarray(slice.start, slice.end));
+  };
+  switch (db.type(key)) {
+    case Type.String: {
+      const value = new Slice();
+      db.getString(key, value);
+      add(value);
+      break;
+    }
+    case Type.List:
+      db.list(key)?.forEachFrom(0, 1, (element) => (add(element), true));
+      break;
+    case Type.Set:
+      db.set(key)?.forEachFrom(0, (member) => (add(member), true));
+      parts.push(String(db.set(key)?.size));
+      break;
+    case Type.Hash:
+      db.hash(key)?.forEachFrom(0, (field, value) => (add(field), add(value), true));
+      break;
+    case Type.ZSet:
+      db.zset(key)?.forEachFrom(0, 1, (member, score) => (add(member, score), true));
+      break;
+  }
+  const unsound = check(db, key);
+  if (unsound !== null) throw new Error(`${key.latin1()}: ${unsound}`);
+  return `${parts.join(' ')} ${hash.digest('hex')}`;
+}
+
+function check(db: TierDatabase, key: Slice): string | null {
+  switch (db.type(key)) {
+    case Type.List:
+      return (db.list(key) as ListHandle).check();
+    case Type.Set:
+      return (db.set(key) as SetHandle).check();
+    case Type.Hash:
+      return (db.hash(key) as HashHandle).check();
+    case Type.ZSet:
+      return (db.zset(key) as ZSetHandle).check();
+    default:
+      return null;
+  }
+}
+
+/** All that a tier holds, as text to compare; counts included. Collections are checked on the way. */
 export function snapshot(tier: Tier): string {
   const lines: string[] = [];
   const { onExpired } = tier;
@@ -85,11 +139,9 @@ export function snapshot(tier: Tier): string {
     tier.now = 0;
     for (const name of keys) {
       const slice = Slice.from(Buffer.from(name, 'latin1'));
-      const value = new Slice();
-      if (db.type(slice) === Type.String) db.getString(slice, value);
-      lines.push(
-        `${index} ${name} ${db.expiry(slice)} ${db.encoding(slice)} ${value.toBuffer().toString('base64')}`,
-      );
+      const about = `${db.type(slice)} ${db.expiry(slice)} ${db.encoding(slice)}`;
+      lines.push(`${index} ${name} ${about} ${content(db, slice)}`);
+      tier.beginCommand();
     }
     tier.now = time;
     lines.push(`database ${index}: ${db.size} keys, ${db.expiring} with a deadline`);

@@ -15,8 +15,56 @@ function newTier(limit?: number): Tier {
   return tier;
 }
 
+/** A random change of a collection; its size swings between nothing and some hundred elements. */
+function changeCollection(tier: Tier, random: Random, keys: number): void {
+  const db = tier.database(random.below(2));
+  const kind = random.below(4);
+  const key = Slice.from(['l', 's', 'h', 'z'][kind] + random.below(Math.ceil(keys / 30)));
+  const element = Slice.from(
+    random.below(400) + 'x'.repeat(random.below(random.below(30) === 0 ? 3000 : 40)),
+  );
+  const grow = (random.below(2) + (tier.now >>> 12)) % 3 !== 0;
+  const times = 1 + random.below(20);
+  for (let i = 0; i < times; i++) {
+    const member = Slice.from(random.below(800) + ':');
+    if (grow) {
+      if (kind === 0) db.list(key, true).insert(random.below(db.list(key, true).length + 1), element);
+      else if (kind === 1) db.set(key, true).add(member);
+      else if (kind === 2) db.hash(key, true).set(member, element);
+      else db.zset(key, true).set(member, random.below(100));
+    } else if (kind === 0) {
+      const list = db.list(key);
+      if (list !== null) list.remove(random.below(list.length), 1);
+    } else if (kind === 1) {
+      const set = db.set(key);
+      if (set !== null) set.removeAt(random.below(set.size));
+    } else if (kind === 2) {
+      const hash = db.hash(key);
+      const field = new Slice();
+      if (hash?.at(random.below(hash.size), field, new Slice()) === true) hash.remove(field.clone());
+    } else {
+      const zset = db.zset(key);
+      if (zset !== null) zset.removeRange(random.below(zset.size), 1 + random.below(3));
+    }
+  }
+  tier.beginCommand();
+  if (random.below(20) === 0)
+    db.rename(key, tier.database(random.below(2)), Slice.from(key.latin1()[0] + 'moved'));
+  if (random.below(20) === 0)
+    db.copy(key, tier.database(random.below(2)), Slice.from(key.latin1()[0] + 'copied'));
+  if (random.below(20) === 0) db.setExpiry(key, tier.now + random.below(100_000));
+  if (random.below(60) === 0) db.remove(key);
+  if (random.below(200) === 0) db.setString(key, element);
+  if (random.below(200) === 0) db.remove(key);
+  else if (db.type(key) === Type.String) db.remove(key);
+}
+
 /** Random changes of strings and keys over several databases, as a plain function of the generator. */
 function change(tier: Tier, random: Random, keys: number): void {
+  if (random.below(4) === 0) {
+    changeCollection(tier, random, keys);
+    return;
+  }
   const db = tier.database(random.below(2));
   const key = Slice.from(
     'key:' + random.below(keys).toString(36) + (random.below(40) === 0 ? 'x'.repeat(1500) : ''),
@@ -73,10 +121,10 @@ describe('cuts', () => {
       const random = new Random(seed);
       const tier = newTier();
       const engine = new RowTable();
-      let at = '';
+      let trees = 0;
       for (let round = 0; round < 25; round++) {
         for (let i = 0; i < 600; i++) change(tier, random, 300);
-        at = snapshot(tier);
+        const at = snapshot(tier);
         const now = tier.now;
         const sink = new ByteSink();
         const meta = tier.beginCut(sink);
@@ -101,7 +149,18 @@ describe('cuts', () => {
         restored.now = now;
         engine.restore(restored);
         expect(snapshot(restored)).toBe(at);
+        trees = Math.max(trees, restored.collections.size);
       }
+      expect(trees).toBeGreaterThan(2);
+
+      for (let index = 0; index < tier.databaseCount; index++) tier.flush(index);
+      for (let i = 0; i < 2; i++) {
+        while (tier.backgroundSlice(10)) continue;
+        engine.checkpoint(tier);
+      }
+      expect(engine.rows.size).toBe(0);
+      expect(tier.arena.blockBytes).toBe(0);
+      expect(tier.arena.dirtyBytes).toBe(0);
     },
     120_000,
   );
