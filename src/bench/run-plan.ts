@@ -11,6 +11,7 @@ import { describeEnvironment } from './environment.ts';
 import type { LoadPool } from './load.ts';
 import type { Plan } from './plan.ts';
 import { runSession, type Watcher } from './session.ts';
+import { RUNS_FOR_VERDICT } from './statistics.ts';
 import type { Target } from './target.ts';
 
 export interface PlanHeader {
@@ -143,7 +144,8 @@ function notesOf(plan: Plan, cells: readonly Cell[], sessions: readonly Session[
       `Closed loop: latency is the service time at ${depth} requests in flight, at the highest rate that the server gives.`,
     );
   }
-  if (plan.repeats < 5) notes.push(`${plan.repeats} runs a side: medians only; a verdict needs at least 5.`);
+  if (plan.repeats < RUNS_FOR_VERDICT && plan.targets.length > 1)
+    notes.push(`${plan.repeats} runs a side: medians only; a verdict needs at least ${RUNS_FOR_VERDICT}.`);
   const served = plan.targets.filter(({ info }) => info.mode === 'served').map(({ info }) => info.id);
   if (served.length > 1 && plan.repeats >= 2 && servedAlike(cells, served)) {
     notes.push(

@@ -166,7 +166,7 @@ class Life {
   /** Until the target is quiet. */
   private async drain(): Promise<boolean> {
     const { pid } = this.target;
-    if (pid === null) return true;
+    if (pid === null || this.options.drainSeconds === 0) return true;
     const deadline = performance.now() + this.options.drainSeconds * 1000;
     let quietSince = performance.now();
     let before = sampleProcess(pid);

@@ -5,11 +5,11 @@ import type { Plan } from '../bench/plan.ts';
 import { ResultsDirectory } from '../bench/results-directory.ts';
 import { runPlan } from '../bench/run-plan.ts';
 import { toBenchmarkCsv, toCsv } from '../report/csv.ts';
-import { formatDuration } from '../report/format.ts';
+import { formatCount, formatDuration } from '../report/format.ts';
 import { LiveProgress, PlainProgress, QuietProgress, type Progress } from '../report/progress.ts';
 import type { Results, Run } from '../report/results.ts';
 import { renderHtml } from '../report/html.ts';
-import { matrixTable, renderText } from '../report/table.ts';
+import { matrixTable, renderText, targetTable } from '../report/table.ts';
 import type { OutputArguments } from './bench-options.ts';
 import { EXIT } from './exit-codes.ts';
 
@@ -67,6 +67,7 @@ export async function runBench(run: BenchRun, args: OutputArguments): Promise<nu
   const progress = args.json ? printing(plain) : plain;
   const pool = new LoadPool(run.plan.settings.workers);
   let stopReason: string | null = null;
+  const stopCheck = (): string | null => stopReason;
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stopReason !== null) process.exit(EXIT.interrupted);
     stopReason = `interrupted by ${signal}`;
@@ -100,7 +101,7 @@ export async function runBench(run: BenchRun, args: OutputArguments): Promise<nu
             unwritable = (error as Error).message;
           }
         },
-        stopReason: () => stopReason,
+        stopReason: stopCheck,
       },
     );
   } finally {
@@ -126,9 +127,20 @@ function print(results: Results, args: OutputArguments, files: string[]): void {
     process.stdout.write(toBenchmarkCsv(results));
     return;
   }
-  const lines = [renderText(matrixTable(results, 'opsPerSecond'))];
-  if (results.targets.length === 1)
-    lines.push('', renderText(matrixTable(results, 'p50Us')), '', renderText(matrixTable(results, 'p99Us')));
+  const failures = failuresOf(results);
+  if (results.cells.every(({ state }) => state !== 'ok')) {
+    process.stderr.write(`${failures.map((text) => `ardent: ${text}`).join('\n')}\n`);
+    return;
+  }
+  const table = results.targets.length === 1 ? targetTable(results) : matrixTable(results, 'opsPerSecond');
+  const lines = [renderText(table)];
+  for (const curve of results.capacity ?? []) {
+    lines.push(
+      curve.kneeOpsPerSecond === null
+        ? `${curve.workload} on ${curve.target}: overloaded at every rate`
+        : `${curve.workload} on ${curve.target}: followed up to ${formatCount(curve.kneeOpsPerSecond)} ops/s`,
+    );
+  }
   if (!args.quiet) {
     const { environment } = results;
     const took = (Date.parse(results.finishedAt) - Date.parse(results.startedAt)) / 1000;
@@ -136,7 +148,7 @@ function print(results: Results, args: OutputArguments, files: string[]): void {
       '',
       ...results.notes.map((note) => `• ${note}`),
       ...environment.warnings.map((warning) => `! ${warning}`),
-      ...failuresOf(results),
+      ...failures.map((text) => `✗ ${text}`),
       '',
       `${environment.cpuModel}, ${environment.cpuCount} processors, ${environment.kernel}, Node ${environment.nodeVersion}; ${formatDuration(took)}, seed ${results.seed}`,
       ...files,
@@ -153,7 +165,7 @@ function failuresOf(results: Results): string[] {
     const text = `${cell.target}: ${cell.reason}`;
     reasons.set(text, (reasons.get(text) ?? 0) + 1);
   }
-  return [...reasons].map(([text, count]) => `✗ ${text} (${count} ${count === 1 ? 'row' : 'rows'})`);
+  return [...reasons].map(([text, count]) => (count === 1 ? text : `${text} (${count} rows)`));
 }
 
 function exitCodeOf(results: Results): number {

@@ -1,5 +1,6 @@
 /** The matrix as a table for terminals and Markdown: rows are workloads, columns targets. */
 import { formatCount, formatMicroseconds, formatRatio, formatBytes } from './format.ts';
+import type { ComparedResults } from '../bench/compare-results.ts';
 import type { Cell, MetricName, Results } from './results.ts';
 
 export const METRIC_TITLES: Record<MetricName, string> = {
@@ -100,6 +101,51 @@ function width(text: string): number {
   return [...text].length;
 }
 
+/** One target: all metrics of a row in one line. */
+export function targetTable(results: Results): TextTable {
+  const [target] = results.targets;
+  const used = new Set<keyof typeof BADGE_MARKS>();
+  const cells = results.workloads.map((workload) =>
+    results.cells.find((cell) => cell.workload === workload.id && cell.target === target.id),
+  );
+  const open = results.workloads.some(({ loop }) => loop === 'open');
+  return {
+    title: `${target.label}${target.version === '' ? '' : ` ${target.version}`}`,
+    header: [
+      'workload',
+      'ops/s',
+      'p50',
+      'p99',
+      'p99.9',
+      'max',
+      ...(open ? ['service p99'] : []),
+      'ops/CPU s',
+      'memory',
+    ],
+    rows: results.workloads.map(({ label }, index) => {
+      const cell = cells[index];
+      const latency = cell?.intendedLatency ?? cell?.latency ?? null;
+      const time = (us: number | null | undefined): string => (us == null ? '–' : formatMicroseconds(us));
+      const metric = (name: MetricName): string => {
+        const estimate = cell?.metrics[name];
+        return estimate === undefined ? '–' : formatMetric(name, estimate.median);
+      };
+      return [
+        label,
+        cellText(cell, 'opsPerSecond', used),
+        time(latency?.p50Us),
+        time(latency?.p99Us),
+        time(latency?.p999Us),
+        time(latency?.maxUs),
+        ...(open ? [time(cell?.latency?.p99Us)] : []),
+        metric('opsPerCpuSecond'),
+        metric('rssAnonBytes'),
+      ];
+    }),
+    legend: [...used].map((name) => `${BADGE_MARKS[name]}  ${name}`),
+  };
+}
+
 /** Plain text with aligned columns. */
 export function renderText(table: TextTable): string {
   const widths = table.header.map((_, column) =>
@@ -132,4 +178,23 @@ export function renderMarkdown(table: TextTable): string {
     '',
     ...table.legend.map((text) => `- ${text}`),
   ].join('\n');
+}
+
+/** What `ardent compare` prints. */
+export function comparisonTable(compared: ComparedResults): TextTable {
+  return {
+    title: 'operations per second, before and after',
+    header: ['workload', 'target', 'before', 'after', 'ratio', '95% interval', 'p', ''],
+    rows: compared.rows.map(({ label, target, before, after, difference, regression }) => [
+      label,
+      target,
+      formatCount(before),
+      formatCount(after),
+      formatRatio(difference.ratio),
+      `${difference.low.toFixed(2)}–${difference.high.toFixed(2)}`,
+      difference.p === null ? '–' : difference.p.toFixed(3),
+      regression ? 'REGRESSION' : difference.verdict,
+    ]),
+    legend: [],
+  };
 }
