@@ -13,7 +13,7 @@ import { ValueRef } from './record.ts';
  * Above either limit a collection moves to a tree (docs/memory-tier.md, "Small collections"). The count
  * must fit its byte, a length 15 bits.
  */
-export const PACKED_BYTES_MAX = 512;
+export const PACKED_BYTES_MAX = 768;
 export const PACKED_COUNT_MAX = 128;
 
 /** The payload as it is now, in memory of its own: what moves to a tree is read from there. */
@@ -148,12 +148,14 @@ export class PackedItems extends Packed {
     const from = key.u8;
     const keyStart = key.start;
     const keyLength = key.end - keyStart;
+    // Names in one collection tend to begin alike and to end differently. (Before an empty item lies its length, 0.)
+    const last = keyLength === 0 ? 0 : from[key.end - 1];
     const end = start + length;
     for (let element = start + 1; element < end;) {
       let at = element + prefix;
       let size = u8[at++];
       if (size > 127) size = ((size & 127) << 8) | u8[at++];
-      if (size === keyLength) {
+      if (size === keyLength && u8[at + size - 1] === last) {
         let same = 0;
         while (same < size && u8[at + same] === from[keyStart + same]) same++;
         if (same === size) return element - start;

@@ -84,11 +84,6 @@ export class Pages {
     if (number >= this.capacity) this.refreshTable();
   }
 
-  /** Makes sure that `pages` more fit, so that a change which has begun does not run out of memory. */
-  reserve(pages: number): void {
-    this.arena.reserve(pages * this.pageBytes);
-  }
-
   /** A new page, dirty, its header written with no entries; returns its block. Its number is in the header. */
   allocate(type: PageType): number {
     const { arena, pageBytes } = this;

@@ -183,6 +183,11 @@ export class KeyedTree extends SearchTree {
     this.separatorStart = 0;
   }
 
+  /** Makes sure that a few changes of this and other trees, with keys of `bytes` bytes in all, do not run out of memory. */
+  reserveFor(bytes: number): void {
+    this.reserve(overflowPages(bytes, this.pages.pageBytes) + this.height + 2, 4);
+  }
+
   /** Removes the entry at the cursor. The cursor is lost. */
   remove(): void {
     this.removeRun(1);
@@ -273,7 +278,8 @@ export class KeyedTree extends SearchTree {
       copyBytes(value.u8, value.start, arena.u8[chunk], offset, valueLength);
       return;
     }
-    this.reserve(overflowPages(keyLength + valueLength, this.pages.pageBytes));
+    // Whatever slabs are begun meanwhile, what is taken out below must be possible to put back.
+    this.reserve(overflowPages(keyLength + valueLength, this.pages.pageBytes), 4);
     arena.touch(ref);
     this.dropData(ref, data);
     i32[at + this.leafStride - 1] = 0;

@@ -34,6 +34,7 @@ import {
   resetSlotted,
   usedBytes,
 } from './page.ts';
+import { SLAB_BYTES } from './arena.ts';
 import type { Pages } from './pages.ts';
 import { TreeCursor } from './tree-cursor.ts';
 
@@ -73,10 +74,11 @@ export abstract class Tree extends TreeCursor {
   /** Makes a page an empty leaf. */
   protected abstract resetLeaf(ref: number): void;
 
-  /** Before something is added: there is memory for it and for every page of the path to split. */
-  protected reserve(extraPages: number): void {
+  /** Before something is added: there is memory for it, with slabs to spare, and for every page of the path to split. */
+  protected reserve(extraPages: number, spareSlabs = 0): void {
     if (this.count === MAX_COUNT) throw new RangeError(`a collection holds at most ${MAX_COUNT} elements`);
-    this.pages.reserve(this.height + 2 + extraPages);
+    const pages = this.height + 2 + extraPages;
+    this.arena.reserve(pages * this.pages.pageBytes + spareSlabs * SLAB_BYTES);
   }
 
   /** Elements were added to or taken from the cursor's leaf. */

@@ -72,6 +72,8 @@ export class ZSetHandle extends Collection implements ZSet {
   private setInTrees(member: Slice, score: number): boolean {
     const { byScore, byMember } = this;
     const hash = this.value.ground.hasher.hash32(member);
+    // Both trees change or neither.
+    byScore.reserveFor(2 * (member.end - member.start));
     const found = byMember.find(hash, 0, member);
     splitScore(score);
     const { high, low } = scoreWords;
