@@ -122,6 +122,7 @@ async function finishRedo(
 ): Promise<RedoFile | null> {
   const { directory, disk, engine, onProgress } = options;
   const { redoDirectory } = directory;
+  disk.makeDirectory(redoDirectory);
   let finished: RedoFile | null = null;
   for (const name of disk.list(redoDirectory)) {
     const path = `${redoDirectory}/${name}`;
