@@ -891,25 +891,24 @@ export class Server {
     const { context, effects, gates, store } = this;
     const { now } = store;
     const client = (this.logClient ??= new Client(this, 0, null));
-    const reader = new RequestReader({ bulkLengthMax: Number.MAX_SAFE_INTEGER });
     this.effects = null;
     this.gates = 0;
     // What was due was removed by a logged DEL: here time stands still.
     store.now = 0;
     context.mayBlock = false;
-    client.db = this.store.database(0);
+    client.db = store.database(0);
     this.openOutput(client);
     const mark = this.turn.writer.pos;
+    const { u8, view, end } = payload;
+    let pos = payload.start;
     try {
-      reader.push(payload.u8, payload.start, payload.end);
-      while (reader.next(context)) {
-        // A frame is one step as a whole: the borders of transactions in it mean nothing here.
-        if (context.is(0, 'multi') || context.is(0, 'exec')) continue;
-        dispatch(this, context, client);
-        if (context.reply.u8[mark] === 45)
-          throw new Error(`log: ${context.word(0)}: ${context.reply.written(mark).latin1Slice().trim()}`);
-        context.reply.pos = mark;
+      while (pos < end) {
+        const next = parseRequest(context, u8, view, pos, end);
+        if (next < 0) break;
+        pos = next;
+        this.replayRequest(client, mark);
       }
+      if (pos < end) this.replayCarefully(client, payload, pos, mark);
     } finally {
       this.effects = effects;
       this.gates = gates;
@@ -918,6 +917,25 @@ export class Server {
       context.reply.pos = mark;
       this.current = null;
     }
+  }
+
+  /** Requests with very many arguments, which do not parse in place. */
+  private replayCarefully(client: Client, payload: Slice, from: number, mark: number): void {
+    const reader = new RequestReader({ bulkLengthMax: Number.MAX_SAFE_INTEGER });
+    reader.push(payload.u8, from, payload.end);
+    while (reader.next(this.context)) this.replayRequest(client, mark);
+    if (reader.pending > 0) throw new Error(`log: ${reader.pending} bytes of a frame are no request`);
+  }
+
+  private replayRequest(client: Client, mark: number): void {
+    const { context } = this;
+    // A frame is one step as a whole: the borders of transactions in it mean nothing here.
+    if (context.is(0, 'multi') || context.is(0, 'exec')) return;
+    dispatch(this, context, client);
+    const { reply } = context;
+    if (reply.u8[mark] === 45)
+      throw new Error(`log: ${context.word(0)}: ${reply.written(mark).latin1Slice().trim()}`);
+    reply.pos = mark;
   }
 }
 
