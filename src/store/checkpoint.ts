@@ -405,6 +405,7 @@ export class Checkpointer {
    */
   async close(budgetMs: number): Promise<boolean> {
     if (this.timer !== null) clearInterval(this.timer);
+    this.stopped ||= budgetMs <= 0;
     this.deadline = performance.now() + budgetMs;
     const timeUp = new Promise<false>((resolve) => {
       setTimeout(() => {
@@ -421,7 +422,7 @@ export class Checkpointer {
   private async lastCheckpoint(): Promise<boolean> {
     while (this.running !== null) await this.running.catch(() => undefined);
     if (this.logBytes === 0) return true;
-    if (performance.now() > this.deadline) return false;
+    if (performance.now() >= this.deadline) return false;
     await this.run();
     return this.logBytes === 0;
   }

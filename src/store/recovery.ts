@@ -124,6 +124,7 @@ async function finishRedo(
   const { redoDirectory } = directory;
   disk.makeDirectory(redoDirectory);
   let finished: RedoFile | null = null;
+  disk.makeDirectory(redoDirectory);
   for (const name of disk.list(redoDirectory)) {
     const path = `${redoDirectory}/${name}`;
     const position = positionOfRedoName(name);
