@@ -35,10 +35,13 @@ export type CommandFlag =
  */
 export interface KeySpec {
   access: readonly string[];
-  /** First key: a fixed index, or the first argument after a keyword searched from an index on. */
-  begin: { index: number } | { keyword: string; startFrom: number };
+  /** First key: a fixed index, or the first argument after a keyword searched from an index on; or no spec can tell. */
+  begin: { index: number } | { keyword: string; startFrom: number } | { unknown: true };
   /** Keys that follow: up to `last` (negative: from the end; relative to the first) in steps; or a count argument. */
-  find: { last: number; step: number; limit?: number } | { keynum: number; first: number; step: number };
+  find:
+    | { last: number; step: number; limit?: number }
+    | { keynum: number; first: number; step: number }
+    | { unknown: true };
 }
 
 export interface Command {

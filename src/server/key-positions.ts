@@ -27,6 +27,7 @@ export function keyPositions(
 
 function addSpec(spec: KeySpec, args: readonly Slice[], argc: number, positions: KeyPosition[]): boolean {
   if (spec.access.includes('not_key')) return true;
+  if ('unknown' in spec.begin || 'unknown' in spec.find) return true;
   const first = 'index' in spec.begin ? spec.begin.index : afterKeyword(spec.begin, args, argc);
   // A keyword that is absent: these keys are not given.
   if (first < 0) return true;

@@ -40,29 +40,33 @@ function writeKeySpec(reply: Reply, { access, begin, find }: KeySpec): void {
   reply.bulkString('begin_search');
   reply.map(2);
   reply.bulkString('type');
-  reply.bulkString('index' in begin ? 'index' : 'keyword');
+  reply.bulkString('index' in begin ? 'index' : 'keyword' in begin ? 'keyword' : 'unknown');
   reply.bulkString('spec');
   if ('index' in begin) {
     reply.map(1);
     reply.bulkString('index');
     reply.integer(begin.index);
-  } else {
+  } else if ('keyword' in begin) {
     reply.map(2);
     reply.bulkString('keyword');
     reply.bulkString(begin.keyword);
     reply.bulkString('startfrom');
     reply.integer(begin.startFrom);
+  } else {
+    reply.map(0);
   }
   reply.bulkString('find_keys');
   reply.map(2);
   reply.bulkString('type');
-  reply.bulkString('last' in find ? 'range' : 'keynum');
+  reply.bulkString('last' in find ? 'range' : 'keynum' in find ? 'keynum' : 'unknown');
   reply.bulkString('spec');
-  reply.map(3);
   const fields =
     'last' in find
       ? { lastkey: find.last, keystep: find.step, limit: find.limit ?? 0 }
-      : { keynumidx: find.keynum, firstkey: find.first, keystep: find.step };
+      : 'keynum' in find
+        ? { keynumidx: find.keynum, firstkey: find.first, keystep: find.step }
+        : {};
+  reply.map(Object.keys(fields).length);
   for (const [name, value] of Object.entries(fields)) {
     reply.bulkString(name);
     reply.integer(value);

@@ -15,3 +15,8 @@ export function keysFrom(index: number, last: number, ...access: string[]): KeyS
 export function countedKeys(index: number, ...access: string[]): KeySpec {
   return { access, begin: { index }, find: { keynum: 0, first: 1, step: 1 } };
 }
+
+/** Keys that only the command itself can find, by the content of others or anywhere among the options. */
+export function unknownKeys(...access: string[]): KeySpec {
+  return { access, begin: { unknown: true }, find: { unknown: true } };
+}

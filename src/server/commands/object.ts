@@ -47,6 +47,7 @@ function aboutKey(name: string, since: string, summary: string, run: (context: C
     group: 'generic',
     since,
     complexity: 'O(1)',
+    tips: ['nondeterministic_output'],
     summary,
     run: (context) => {
       if (context.db.type(context.args[2]) === Type.None) context.reply.null();
@@ -77,6 +78,6 @@ export const objectCommand: Command = {
     aboutKey('refcount', '2.2.3', 'Tells how many references there are to a value.', (context) =>
       context.reply.integer(references(context)),
     ),
-    helpCommand('generic', '6.2.0', HELP),
+    { ...helpCommand('generic', '6.2.0', HELP), categories: ['keyspace'] },
   ],
 };

@@ -8,7 +8,7 @@ import type { Context } from '../context.ts';
 import { syntaxError } from '../errors.ts';
 import { announceIfNew, lookedUp } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
-import { keyAt } from './key-specs.ts';
+import { keyAt, unknownKeys } from './key-specs.ts';
 
 const NOT_NUMBERS = "ERR One or more scores can't be converted into double";
 
@@ -270,7 +270,7 @@ export const sortCommands: readonly Command[] = [
     arity: -2,
     flags: ['write', 'denyoom', 'movablekeys'],
     categories: ['set', 'sortedset', 'list', 'dangerous'],
-    keys: [keyAt(1, 'RO', 'access')],
+    keys: [keyAt(1, 'RO', 'access'), unknownKeys('RO', 'access'), unknownKeys('OW', 'update')],
     getKeys: sortKeys,
     group: 'generic',
     since: '1.0.0',
@@ -283,7 +283,7 @@ export const sortCommands: readonly Command[] = [
     arity: -2,
     flags: ['readonly', 'movablekeys'],
     categories: ['set', 'sortedset', 'list', 'dangerous'],
-    keys: [keyAt(1, 'RO', 'access')],
+    keys: [keyAt(1, 'RO', 'access'), unknownKeys('RO', 'access')],
     getKeys: () => [1],
     group: 'generic',
     since: '7.0.0',
