@@ -176,6 +176,8 @@ export interface ZSet {
   score(member: Slice): number | undefined;
   /** Adds the member or changes its score. True when the member is new. */
   set(member: Slice, score: number): boolean;
+  /** Whether the last `set` through this handle changed anything: false when the member had that score. */
+  readonly changed: boolean;
   remove(member: Slice): boolean;
   /** -1 when absent. */
   rank(member: Slice): number;

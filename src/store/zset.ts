@@ -17,6 +17,7 @@ const SCORE_BYTES = 8;
  * one in that order and one of (hash, member) with the score.
  */
 export class ZSetHandle extends Collection implements ZSet {
+  changed = false;
   private readonly packed: PackedItems;
   private readonly byScore: KeyedTree;
   private readonly byMember: KeyedTree;
@@ -58,9 +59,11 @@ export class ZSetHandle extends Collection implements ZSet {
     if (!this.value.isTree) {
       const old = this.packed.find(member);
       if (old >= 0) {
-        if (this.packedScore(old) !== score) this.movePacked(old, member, score);
+        this.changed = this.packedScore(old) !== score;
+        if (this.changed) this.movePacked(old, member, score);
         return false;
       }
+      this.changed = true;
       if (this.addPacked(member, score)) return true;
       this.moveToTrees(2 * (member.end - member.start));
     }
@@ -78,11 +81,13 @@ export class ZSetHandle extends Collection implements ZSet {
     splitScore(score);
     const { high, low } = scoreWords;
     if (!found) {
+      this.changed = true;
       byMember.insert(hash, 0, member, NO_VALUE, high, low);
     } else {
       const oldHigh = byMember.payload(0);
       const oldLow = byMember.payload(1);
-      if (oldHigh === high && oldLow === low) return false;
+      this.changed = oldHigh !== high || oldLow !== low;
+      if (!this.changed) return false;
       byMember.setPayload(high, low);
       byScore.find(oldHigh, oldLow, member);
       byScore.remove();

@@ -469,6 +469,7 @@ class ModelHash extends ModelMap implements Hash {
 }
 
 class ModelZSet extends ModelCollection implements ZSet {
+  changed = false;
   private readonly members: Scored[];
 
   constructor(owner: Map<Bytes, Value>, key: Bytes, members: Scored[]) {
@@ -487,6 +488,7 @@ class ModelZSet extends ModelCollection implements ZSet {
   set(member: Slice, score: number): boolean {
     const bytes = member.latin1();
     const old = this.rank(member);
+    this.changed = old < 0 || this.members[old].score !== score;
     if (old >= 0) this.members.splice(old, 1);
     let place = 0;
     const before = (other: Scored): boolean =>
