@@ -80,24 +80,18 @@ function addMembers(context: Context, options: number, at: number): void {
   for (let i = 0; i < pairs; i++) {
     const each = args[at + 2 * i + 1];
     let score = scores[i];
-    const old = zset.score(each);
-    if (old === undefined) {
-      if ((options & XX) !== 0) continue;
-      zset.set(each, score);
-      zsetMemberAdded(context, key, ++size, each);
-    } else {
-      if ((options & NX) !== 0) continue;
-      if (incrementing) {
-        score += old;
+    if ((options & ~CH) !== 0) {
+      const old = zset.score(each);
+      if (old === undefined ? (options & XX) !== 0 : (options & NX) !== 0) continue;
+      if (old !== undefined) {
+        if (incrementing) score += old;
         if (Number.isNaN(score)) throw new CommandError('ERR resulting score is not a number (NaN)');
+        if (((options & GT) !== 0 && score <= old) || ((options & LT) !== 0 && score >= old)) continue;
       }
-      if (((options & GT) !== 0 && score <= old) || ((options & LT) !== 0 && score >= old)) continue;
-      if (score !== old) {
-        zset.set(each, score);
-        updated++;
-      }
+      result = score;
     }
-    result = score;
+    if (zset.set(each, score)) zsetMemberAdded(context, key, ++size, each);
+    else if (zset.changed) updated++;
   }
   const added = size - before;
   if (added + updated > 0) {
