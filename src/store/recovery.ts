@@ -122,7 +122,6 @@ async function finishRedo(
 ): Promise<RedoFile | null> {
   const { directory, disk, engine, onProgress } = options;
   const { redoDirectory } = directory;
-  disk.makeDirectory(redoDirectory);
   let finished: RedoFile | null = null;
   disk.makeDirectory(redoDirectory);
   for (const name of disk.list(redoDirectory)) {
