@@ -179,35 +179,37 @@ export class CollectionTable {
     return this.freeing !== 0 || this.dropped.length > 0;
   }
 
-  /** Frees the page of a number, and behind a node's last page the node; returns how many numbers that was. */
+  /** Frees the page of a number, or passes over a stretch without pages; returns how many numbers that was. */
   private freeStep(slot: number, number: number): number {
-    const levels = this.levels[slot];
     let node = this.root[slot];
-    for (let level = levels - 1; level > 0; level--) {
-      const entry = (number >>> (NODE_SHIFT * level)) & NODE_MASK;
-      const child = this.read(node, entry);
-      if (child === 0) return NODE_ENTRIES ** level;
-      node = child;
+    let passed = 1;
+    for (let level = this.levels[slot] - 1; level > 0 && passed === 1; level--) {
+      node = this.read(node, (number >>> (NODE_SHIFT * level)) & NODE_MASK);
+      if (node === 0) passed = NODE_ENTRIES ** level;
     }
-    const ref = this.read(node, number & NODE_MASK);
-    if (ref !== 0) this.arena.free(ref);
-    this.write(node, number & NODE_MASK, 0);
-    if (levels > 1 && (number & NODE_MASK) === NODE_MASK) this.freePath(slot, number);
-    return 1;
+    if (passed === 1) {
+      const ref = this.read(node, number & NODE_MASK);
+      if (ref !== 0) this.arena.free(ref);
+      this.write(node, number & NODE_MASK, 0);
+    }
+    this.freeNodes(slot, number + passed);
+    return passed;
   }
 
-  /** Frees the nodes below the root that end with this number. */
-  private freePath(slot: number, number: number): void {
-    const levels = this.levels[slot];
-    for (let above = 1; above < levels; above++) {
-      if (number % NODE_ENTRIES ** above !== NODE_ENTRIES ** above - 1) return;
-      let node = this.root[slot];
-      for (let level = levels - 1; level > above; level--) {
-        node = this.read(node, (number >>> (NODE_SHIFT * level)) & NODE_MASK);
+  /** Frees the nodes below the root that end directly before `number`. */
+  private freeNodes(slot: number, number: number): void {
+    const last = number - 1;
+    for (let level = 1; level < this.levels[slot] && number % NODE_ENTRIES ** level === 0; level++) {
+      let parent = this.root[slot];
+      for (let above = this.levels[slot] - 1; above > level && parent !== 0; above--) {
+        parent = this.read(parent, (last >>> (NODE_SHIFT * above)) & NODE_MASK);
       }
-      const entry = (number >>> (NODE_SHIFT * above)) & NODE_MASK;
-      this.arena.free(this.read(node, entry));
-      this.write(node, entry, 0);
+      if (parent === 0) continue;
+      const entry = (last >>> (NODE_SHIFT * level)) & NODE_MASK;
+      const node = this.read(parent, entry);
+      if (node === 0) continue;
+      this.arena.free(node);
+      this.write(parent, entry, 0);
     }
   }
 
