@@ -119,8 +119,9 @@ export class Blocking {
     }
     context.blocked = null;
     server.closeOutput();
-    const staged = context.takeStaged();
-    context.announce(staged);
+    if (client.wait === null) server.tracking.remember(context, client, wait.request.entry);
+    context.announce(context.takeStaged());
+    server.tracking.flushPending(client);
     context.signalReady();
   }
 

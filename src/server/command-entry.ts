@@ -150,7 +150,8 @@ export class CommandLookup {
 
   /** By name, `container|subcommand` for a subcommand, in any case. */
   get(name: string): CommandEntry | undefined {
-    const [container, sub] = name.toLowerCase().split('|');
+    const [container, sub, more] = name.toLowerCase().split('|');
+    if (more !== undefined) return undefined;
     const entry = this.entries.find((candidate) => candidate.fullName === container);
     return sub === undefined ? entry : entry?.subcommands?.get(sub);
   }

@@ -41,6 +41,11 @@ export function parameterNames(): IterableIterator<[string, Parameter]> {
   return byName.entries();
 }
 
+/** Redis has a parameter of this name. */
+function isRedis({ name }: Parameter): boolean {
+  return name !== 'engine' && !name.includes('.');
+}
+
 export class Config {
   private readonly values = new Map<string, Value>();
   private readonly appliers = new Map<string, () => void>();
@@ -75,11 +80,13 @@ export class Config {
     const refuse = (name: string, reason: string): ConfigError =>
       new ConfigError(name, reason, `CONFIG SET failed (possibly related to argument '${name}') - ${reason}`);
     let refused: ConfigError | undefined;
-    pairs.forEach(([name], i) => {
+    pairs.forEach(([name, value], i) => {
       const parameter = found[i];
       if (parameter === undefined || (unknown >= 0 && i > unknown)) return;
+      // Tools that set all they have read must not fail at a parameter that Redis does not have.
+      const unchanged = !isRedis(parameter) && value === this.get(parameter.name);
       const reason =
-        parameter.immutable === true
+        parameter.immutable === true && !unchanged
           ? "can't set immutable config"
           : (guard(parameter) ?? (found.indexOf(parameter) < i ? 'duplicate parameter' : undefined));
       if (reason !== undefined) refused ??= refuse(name, reason);

@@ -36,7 +36,8 @@ function call(server: Server, context: Context, client: Client, entry: CommandEn
   } else {
     server.runTimed(context, client, entry);
   }
-  if ((client.gates & Gate.Muted) !== 0) mute(client, context, context.replyFrom);
+  if ((client.gates & Gate.Muted) !== 0 && !SUBSCRIPTIONS.has(entry.fullName))
+    mute(client, context, context.replyFrom);
   if (context.blocked !== null) {
     server.blocking.begin(context, entry, context.blocked);
     context.blocked = null;
@@ -79,18 +80,17 @@ function unknownCommand(context: Context): string {
 
 /** Commands that a queueing client runs at once. */
 const NOT_QUEUED = new Set(['exec', 'discard', 'multi', 'watch', 'quit', 'reset']);
-/** Commands of a RESP2 client that is subscribed. */
-const WHILE_SUBSCRIBED = new Set([
-  'ping',
+/** Commands whose replies are pushes, which CLIENT REPLY OFF does not stop. */
+const SUBSCRIPTIONS = new Set([
   'subscribe',
   'ssubscribe',
   'unsubscribe',
   'sunsubscribe',
   'psubscribe',
   'punsubscribe',
-  'quit',
-  'reset',
 ]);
+/** Commands of a RESP2 client that is subscribed. */
+const WHILE_SUBSCRIBED = new Set([...SUBSCRIPTIONS, 'ping', 'quit', 'reset']);
 /** Commands that a queueing client may send even when the tier is full. */
 const WHILE_FULL = new Set(['exec', 'discard', 'quit', 'reset']);
 
@@ -123,10 +123,10 @@ function dispatchCarefully(
     mute(client, context, mark);
     return;
   }
-  if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
   const caching = client.tracking?.caching === true;
   client.lastCommand = entry;
   call(server, context, client, entry);
+  if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
   if (client.tracking !== null) {
     server.tracking.remember(context, client, entry);
     if (caching && client.transaction === null && !entry.fullName.startsWith('client|'))

@@ -184,6 +184,7 @@ function memorySection(server: Server): InfoFields {
     maxmemory_policy: server.config.text('maxmemory-policy'),
     mem_fragmentation_ratio: (used === 0 ? 0 : process_.rss / used).toFixed(2),
     mem_fragmentation_bytes: process_.rss - used,
+    mem_not_counted_for_evict: 0,
     mem_clients_normal: clients,
     mem_log_buffer: server.effects?.u8.length ?? 0,
     mem_allocator: 'arena',

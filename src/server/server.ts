@@ -696,11 +696,8 @@ export class Server {
     if (this.pause !== null && this.pause.until <= now) this.unpause();
     if (this.activeExpire && this.pause === null && this.loading === null) {
       latency.slice('expire-cycle', now, () => store.expireDue(SLICE_MS));
-      if (context.staging) {
-        const staged = context.takeStaged();
-        context.client = this.nobody;
-        context.announce(staged);
-      }
+      context.client = this.nobody;
+      if (context.staging) context.announce(context.takeStaged());
     }
     if (this.loading === null) latency.slice('background', now, () => store.backgroundSlice(SLICE_MS));
     statistics.commandRate.sample(this.commandsProcessed());

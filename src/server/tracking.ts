@@ -30,8 +30,8 @@ export class Tracking {
   private readonly clients = new Set<Client>();
   /** Key, whatever the database, to the ids of clients that have read it. */
   private readonly readers = new Map<string, Set<number>>();
-  /** Keys changed in this turn for each broadcasting client. */
-  private readonly broadcasts = new Map<Client, Set<string>>();
+  /** For each prefix the keys that changed in this turn, with the client that changed them last. */
+  private readonly broadcasts = new Map<string, Map<string, Client>>();
   private readonly prefixes = new Map<string, Set<Client>>();
   /** Invalidations for the client whose command runs; they follow its reply. */
   private pending: (string | null)[] = [];
@@ -80,7 +80,6 @@ export class Tracking {
     }
     client.tracking = null;
     this.clients.delete(client);
-    this.broadcasts.delete(client);
     client.setGate(Gate.Tracking, false);
     this.server.observe();
   }
@@ -119,14 +118,11 @@ export class Tracking {
 
   private invalidate(key: string, broadcast: boolean): void {
     if (broadcast) {
-      for (const [prefix, clients] of this.prefixes) {
+      for (const prefix of this.prefixes.keys()) {
         if (!key.startsWith(prefix)) continue;
-        for (const client of clients) {
-          if (client.tracking!.noLoop && client === this.server.context.client) continue;
-          const keys = this.broadcasts.get(client);
-          if (keys === undefined) this.broadcasts.set(client, new Set([key]));
-          else keys.add(key);
-        }
+        let keys = this.broadcasts.get(prefix);
+        if (keys === undefined) this.broadcasts.set(prefix, (keys = new Map()));
+        keys.set(key, this.server.context.client);
       }
     }
     const readers = this.readers.get(key);
@@ -162,10 +158,19 @@ export class Tracking {
     for (const key of pending) this.send(client, key === null ? null : [key]);
   }
 
-  /** At the end of the turn: one message to each broadcasting client. */
+  /** At the end of the turn: one message for each prefix to each client that broadcasts for it. */
   flushBroadcasts(): void {
     if (this.broadcasts.size === 0) return;
-    for (const [client, keys] of this.broadcasts) this.send(client, [...keys]);
+    for (const [prefix, keys] of this.broadcasts) {
+      for (const client of this.prefixes.get(prefix) ?? []) {
+        const others = [...keys].filter(([, changer]) => !client.tracking!.noLoop || changer !== client);
+        if (others.length > 0)
+          this.send(
+            client,
+            others.map(([key]) => key),
+          );
+      }
+    }
     this.broadcasts.clear();
   }
 

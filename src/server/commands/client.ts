@@ -3,13 +3,16 @@ import { sliceInteger } from '../../bytes/number.ts';
 import { CommandError, type Command } from '../command.ts';
 import { Gate, type Client } from '../client.ts';
 import type { Context } from '../context.ts';
-import { NOT_INTEGER, syntaxError, TIMEOUT_NEGATIVE } from '../errors.ts';
+import { syntaxError, TIMEOUT_NEGATIVE } from '../errors.ts';
 import type { OutputClass } from '../parameters.ts';
 import { setName } from './connection.ts';
 import { helpCommand } from './help.ts';
 
 /** A connection as CLIENT LIST shows it, without the line feed. */
-export function describeClient(client: Client, now: number): string {
+export function describeClient(
+  client: Client,
+  { client: self, requestStart, requestEnd, now }: Context,
+): string {
   const { subscriptions, transaction, reader, tracking } = client;
   let flags = '';
   if (client.monitor) flags += 'O';
@@ -26,11 +29,14 @@ export function describeClient(client: Client, now: number): string {
   if (client.unix) flags += 'U';
   if (client.noEvict) flags += 'e';
   const output = client.outputBytes;
+  // The request that asks is still in the buffer.
+  const pending = reader.pending + (client === self && requestStart >= 0 ? requestEnd - requestStart : 0);
   const fields: Record<string, string | number> = {
     id: client.id,
     addr: client.address,
     laddr: client.localAddress,
-    fd: client.id,
+    // Node does not tell the descriptor.
+    fd: -1,
     name: client.name,
     age: Math.floor((now - client.createdAt) / 1000),
     idle: Math.floor((now - client.lastInteraction) / 1000),
@@ -40,8 +46,8 @@ export function describeClient(client: Client, now: number): string {
     psub: subscriptions.pattern.size,
     ssub: subscriptions.shard.size,
     multi: transaction?.requests.length ?? -1,
-    qbuf: reader.pending,
-    'qbuf-free': reader.capacity - reader.pending,
+    qbuf: pending,
+    'qbuf-free': Math.max(0, reader.capacity - pending),
     'argv-mem': 0,
     'multi-mem': transaction?.bytes ?? 0,
     rbs: 0,
@@ -81,7 +87,7 @@ function isOfType({ server }: Context, client: Client, type: OutputClass | 'mast
 }
 
 function list(context: Context): void {
-  const { argc, args, server, reply, now } = context;
+  const { argc, args, server, reply } = context;
   let clients = [...server.clients.values()];
   if (argc === 4 && context.is(2, 'type')) {
     const type = clientType(context, 3);
@@ -95,7 +101,7 @@ function list(context: Context): void {
   } else if (argc !== 2) {
     throw syntaxError();
   }
-  reply.verbatim(clients.map((client) => `${describeClient(client, now)}\n`).join(''));
+  reply.verbatim(clients.map((client) => `${describeClient(client, context)}\n`).join(''));
 }
 
 function reply(context: Context): void {
@@ -139,8 +145,7 @@ function kill(context: Context): void {
       switch (context.word(i)) {
         case 'id': {
           const id = sliceInteger(args[i + 1]);
-          if (Number.isNaN(id)) throw new CommandError(NOT_INTEGER);
-          if (id < 1) throw new CommandError('ERR client-id should be greater than 0');
+          if (!(id >= 1)) throw new CommandError('ERR client-id should be greater than 0');
           conditions.push((client) => client.id === id);
           break;
         }
@@ -389,7 +394,7 @@ export const clientCommands: readonly Command[] = [
         since: '6.2.0',
         tips: ['nondeterministic_output'],
         summary: 'Tells of this connection',
-        run: ({ client, reply: output, now }) => output.verbatim(`${describeClient(client, now)}\n`),
+        run: (context) => context.reply.verbatim(`${describeClient(context.client, context)}\n`),
       },
       {
         ...others,

@@ -78,7 +78,7 @@ const HIDDEN_FLAGS: readonly string[] = ['may_replicate'];
 
 function writeInfo(reply: Reply, entry: CommandEntry | undefined): void {
   if (entry === undefined) {
-    reply.nullArray();
+    reply.null();
     return;
   }
   const { command, fullName, arity, subcommands } = entry;
@@ -160,11 +160,11 @@ function docs({ argc, args, server, reply }: Context): void {
 
 function list(context: Context): void {
   const { argc, args, server, reply } = context;
-  let entries: readonly CommandEntry[] = server.lookup.entries;
+  const everything = [...server.lookup.all()];
+  let entries: readonly CommandEntry[] = everything;
   if (argc !== 2) {
     if (argc !== 5 || !context.is(2, 'filterby')) throw syntaxError();
     const value = context.word(4);
-    const everything = [...server.lookup.all()];
     switch (context.word(3)) {
       case 'module':
         entries = [];

@@ -37,8 +37,11 @@ function set(context: Context): void {
   const pairs: [string, string][] = [];
   for (let i = 2; i < argc; i += 2) pairs.push([args[i].latin1(), args[i + 1].latin1()]);
   const allowed = server.config.text('enable-protected-configs');
-  const before = { port: server.config.get('port'), bind: server.config.get('bind') };
   const mayChange = allowed === 'yes' || (allowed === 'local' && client.local);
+  const before = pairs.flatMap(([name]): [string, string][] => {
+    const parameter = findParameter(name);
+    return parameter === undefined ? [] : [[parameter.name, server.config.get(parameter.name)]];
+  });
   try {
     server.config.set(pairs, (parameter) =>
       PROTECTED.has(parameter.name) && !mayChange ? "can't set protected config" : undefined,
@@ -47,25 +50,23 @@ function set(context: Context): void {
     if (error instanceof ConfigError) throw new CommandError(`ERR ${error.message}`);
     throw error;
   }
-  const listening = pairs.filter(([name]) => ['port', 'bind'].includes(name.toLowerCase()));
-  if (listening.length > 0) listenAnew(context, listening[0][0], before);
+  const moved = before.find(([name, value]) => ADDRESSES.has(name) && server.config.get(name) !== value);
+  if (moved !== undefined) listenAnew(context, moved[0], before);
   else reply.ok();
 }
 
+/** Parameters that mean other listening sockets. */
+const ADDRESSES = new Set(['port', 'bind']);
+
 /** Replies when the new listeners are there; when one fails everything is as before. */
-function listenAnew(
-  { client, server }: Context,
-  name: string,
-  before: Record<'port' | 'bind', string>,
-): void {
+function listenAnew({ client, server }: Context, name: string, before: readonly [string, string][]): void {
   const { config, network, logger } = server;
   server.suspend(client);
   network.openTcp(config.number('port')).then(
     () => server.proceed(client, (output) => output.ok()),
     (error: unknown) => {
       logger.warn((error as Error).message);
-      config.load('port', before.port);
-      config.load('bind', before.bind);
+      config.set(before, () => undefined);
       server.proceed(client, (output) =>
         output.error(
           `ERR CONFIG SET failed (possibly related to argument '${name}') - ` +

@@ -68,8 +68,8 @@ function exec(context: Context): void {
         entry.rejected++;
         continue;
       }
-      if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
       server.runTimed(context, client, entry);
+      if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
       server.tracking.remember(context, client, entry);
       context.db = client.db;
     }
