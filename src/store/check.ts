@@ -232,7 +232,7 @@ async function checkRows(
   }
 }
 
-/** Looks into every collection's pages: order, counts, links, free pages. */
+/** Looks into the pages of every collection, long string and expiry index: order, counts, free pages. */
 function checkTrees(tier: Tier, path: string, report: CheckReport): void {
   for (let index = 0; index < tier.databaseCount; index++) {
     const db = tier.database(index);
@@ -240,13 +240,13 @@ function checkTrees(tier: Tier, path: string, report: CheckReport): void {
     let cursor = 0;
     do {
       keys.length = 0;
-      cursor = db.scan(cursor, KEYS_A_STEP, (key, type) => {
-        if (type !== Type.String) keys.push(key.clone());
+      cursor = db.scan(cursor, KEYS_A_STEP, (key) => {
+        keys.push(key.clone());
       });
       for (const key of keys) {
         tier.beginCommand();
-        const wrong = collectionOf(db, key)?.check() ?? null;
-        report.engine.collections++;
+        if (db.type(key) !== Type.String) report.engine.collections++;
+        const wrong = valueOf(db, key)?.check() ?? null;
         if (wrong === null) continue;
         const name = key
           .latin1()
@@ -254,11 +254,17 @@ function checkTrees(tier: Tier, path: string, report: CheckReport): void {
         report.problems.push({ part: 'trees', path, message: `database ${index}, key "${name}": ${wrong}` });
       }
     } while (cursor !== 0);
+    const wrong = db.keyspace.expiry.check();
+    if (wrong !== null) {
+      report.problems.push({ part: 'trees', path, message: `database ${index}, expiry index: ${wrong}` });
+    }
   }
 }
 
-function collectionOf(db: TierDatabase, key: Slice): { check(): string | null } | null {
+function valueOf(db: TierDatabase, key: Slice): { check(): string | null } | null {
   switch (db.type(key)) {
+    case Type.String:
+      return db.string(key);
     case Type.List:
       return db.list(key);
     case Type.Set:

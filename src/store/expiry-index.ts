@@ -16,6 +16,7 @@ import {
 } from './record.ts';
 import type { Ground } from './record.ts';
 import type { Pages } from './pages.ts';
+import { TreeCheck } from './tree-check.ts';
 import { NO_VALUE, type KeyedTree } from './tree-keyed.ts';
 
 /** Words of the descriptor: root, height, count, next page number, first free page number. */
@@ -92,6 +93,14 @@ export class ExpiryIndex {
     arena.free(this.record);
     this.record = 0;
     return true;
+  }
+
+  /** Null when the tree is sound, else what is wrong: for `ardent check`. */
+  check(): string | null {
+    if (this.record === 0) return null;
+    const tree = this.open();
+    const check = new TreeCheck(this.shared.pages);
+    return check.keyed(tree) ?? check.finish();
   }
 
   private create(): void {
