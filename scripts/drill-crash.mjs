@@ -323,9 +323,9 @@ class Writer {
 
   async run(port) {
     const client = await Client.connect(port);
-    await client.call('SELECT', this.database);
     const outstanding = [];
     try {
+      await client.call('SELECT', this.database);
       for (let n = this.acked + 1; ; n++) {
         if (outstanding.length >= 1 + below(OUTSTANDING)) await outstanding.shift();
         this.sent = n;
@@ -467,12 +467,13 @@ async function drill(engine, policy, rounds) {
           : 0;
       client.close();
       if (round > rounds) break;
-      const runs = writers.map((writer) => writer.run(port));
+      const running = Promise.all(writers.map((writer) => writer.run(port)));
+      running.catch(() => undefined); // awaited below
       await sleep(20 + below(Number(options['life-ms'])));
       process.child.kill('SIGKILL');
       await process.exited;
       counts.kills++;
-      await Promise.all(runs);
+      await running;
       counts.steps += writers.reduce((sum, writer) => sum + writer.acked - writer.content.n, 0);
       damage =
         Number(options.damage) > 0 && round % Number(options.damage) === 0 ? damageTail(directory) : null;
