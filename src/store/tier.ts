@@ -241,9 +241,11 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const { arena, collections } = this;
     const record = collections.record[slot];
     const head = arena.i32[record >>> arena.chunkShift][(record & arena.unitMask) << 2];
-    this.droppedAt[slot] = this.cutNumber + 1;
-    if ((head & FLAG_PERSISTED) !== 0)
+    // With a flushed database it has left already, from an earlier cut on.
+    this.droppedAt[slot] = this.keyspaceOf(record).droppedAt || this.cutNumber + 1;
+    if ((head & FLAG_PERSISTED) !== 0) {
       this.purgeList.add(RowKind.Page, collections.id[slot], this.cutNumber + 1);
+    }
     collections.drop(slot);
   }
 
