@@ -56,7 +56,8 @@ export interface CellInput {
   runs: readonly Run[];
   sessions: readonly Session[];
   baseline: string;
-  seed: number;
+  /** Merging histograms takes its time; while the bench is running it is left out. */
+  mergeLatencies: boolean;
 }
 
 export function cellsOf(input: CellInput): Cell[] {
@@ -100,12 +101,12 @@ function cellOf(
   const metrics: Record<string, Estimate> = {};
   for (const metric of METRICS) {
     const values = runs.flatMap((run) => metricOf(run, input.sessions[run.session], metric) ?? []);
-    if (values.length === runs.length) metrics[metric] = estimate(values, input.seed);
+    if (values.length === runs.length) metrics[metric] = estimate(values);
   }
   const rates = runs.map(({ opsPerSecond }) => opsPerSecond);
   let versus: Comparison | null = null;
   if (base !== undefined && base.id !== target.id && baseRates.length > 0) {
-    versus = { baseline: base.id, ...compare(rates, baseRates, input.seed) };
+    versus = { baseline: base.id, ...compare(rates, baseRates) };
     if (target.reference || target.durability.class !== base.durability.class)
       versus.verdict = 'not comparable';
   }
@@ -119,7 +120,9 @@ function cellOf(
     metrics,
     versus,
     badges: badgesOf(workload, target, base, runs, metrics),
-    latency: mergeLatencies(runs.map(({ latency }) => latency)) ?? runs[0].latency,
+    latency: !input.mergeLatencies
+      ? null
+      : (mergeLatencies(runs.map(({ latency }) => latency)) ?? runs[0].latency),
     ...(workload.loop === 'open'
       ? { intendedLatency: mergeLatencies(runs.map((run) => run.intendedLatency)) }
       : {}),

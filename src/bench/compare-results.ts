@@ -39,7 +39,7 @@ export function compareResults(before: Results, after: Results, maxRegression: n
         unmatched.push(`${target.id} ${workload.id}`);
         continue;
       }
-      const difference = compare(b, a, before.seed);
+      const difference = compare(b, a);
       rows.push({
         workload: workload.id,
         label: workload.label,

@@ -45,7 +45,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
   const sessions: Session[] = [];
   const runs: Run[] = [];
 
-  const document = (state: Results['state'], reason?: string): Results => {
+  const document = (final: boolean, reason: string | null): Results => {
     const targets = plan.targets.map(({ info }) => info);
     const workloads = plan.rows.map(({ info }) => info);
     const cells = cellsOf({
@@ -54,7 +54,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
       runs,
       sessions,
       baseline: plan.baseline,
-      seed: plan.settings.seed,
+      mergeLatencies: final,
     });
     const capacity = capacitiesOf(workloads, runs);
     return {
@@ -62,8 +62,8 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
       version: RESULTS_VERSION,
       tool: header.tool,
       title: header.title,
-      state,
-      ...(reason === undefined ? {} : { partialReason: reason }),
+      state: reason === null ? 'complete' : 'partial',
+      ...(reason === null ? {} : { partialReason: reason }),
       startedAt,
       finishedAt: new Date().toISOString(),
       argv: header.argv,
@@ -103,7 +103,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
         });
         const session = sessions.push(outcome.session) - 1;
         for (const run of outcome.runs) runs.push({ ...run, session, order: runs.length });
-        control.save(document('partial', control.stopReason() ?? 'the run is not finished'));
+        control.save(document(false, control.stopReason() ?? 'the run is not finished'));
         if (outcome.session.startSeconds === null && outcome.session.state === 'failed') {
           startFailures.set(target, (startFailures.get(target) ?? 0) + 1);
           break;
@@ -115,8 +115,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
       }
     }
   }
-  const reason = control.stopReason();
-  const results = reason === null ? document('complete') : document('partial', reason);
+  const results = document(true, control.stopReason());
   control.save(results);
   return results;
 }

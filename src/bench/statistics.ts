@@ -3,13 +3,11 @@
  * ever computed from their number. Methods and their sources: docs/statistics.md.
  */
 import type { Estimate } from '../report/results.ts';
-import { Random } from '../workloads/random.ts';
 
 /** With fewer runs on a side no verdict is given: 5 against 5 is the least at which exact p reaches 0.01. */
 export const RUNS_FOR_VERDICT = 5;
 /** Two-sided. Stricter than the usual 0.05 because a matrix makes dozens of comparisons at once. */
 export const SIGNIFICANCE = 0.01;
-const RESAMPLES = 4000;
 const CONFIDENCE = 0.95;
 /** Up to this many arrangements Mann-Whitney's distribution is enumerated when there are ties. */
 const MAX_ARRANGEMENTS = 200_000;
@@ -21,30 +19,77 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-function resample(values: readonly number[], random: Random): number[] {
-  return values.map(() => values[random.below(values.length)]);
+/** One value of a discrete distribution. */
+interface Mass {
+  value: number;
+  probability: number;
 }
 
-function interval(statistics: number[]): { low: number; high: number } {
-  const sorted = Float64Array.from(statistics).sort();
+/**
+ * The bootstrap distribution of the median (B. Efron, "Bootstrap methods", 1979), not by resampling but
+ * exactly: how often the median of n draws with replacement is which of the n values.
+ */
+export function medianDistribution(values: readonly number[]): Mass[] {
+  const sorted = Float64Array.from(values).sort();
+  const n = sorted.length;
+  const half = Math.floor(n / 2);
+  const lower = n % 2 === 1 ? half + 1 : half;
+  // below(i, j): the draws of rank `lower` and `half + 1` are among the i and the j smallest values.
+  const below = (i: number, j: number): number => {
+    let sum = 0;
+    for (let a = lower; a <= n; a++) {
+      for (let b = Math.max(a, half + 1); b <= n; b++) {
+        sum +=
+          choose(n, b) *
+          choose(b, a) *
+          power(i / n, a) *
+          power((j - i) / n, b - a) *
+          power((n - j) / n, n - b);
+      }
+    }
+    return sum;
+  };
+  const table = Array.from({ length: n + 1 }, (_, i) =>
+    Array.from({ length: n + 1 }, (__, j) => (j < i ? 0 : below(i, j))),
+  );
+  const masses: Mass[] = [];
+  for (let i = 1; i <= n; i++) {
+    for (let j = i; j <= n; j++) {
+      // Where j is i, both ranks fall on one value: the corner (i, j - 1) does not exist.
+      const probability =
+        j === i
+          ? table[i][i] - table[i - 1][i]
+          : table[i][j] - table[i - 1][j] - table[i][j - 1] + table[i - 1][j - 1];
+      if (probability > 1e-15) masses.push({ value: (sorted[i - 1] + sorted[j - 1]) / 2, probability });
+    }
+  }
+  return masses.sort((x, y) => x.value - y.value);
+}
+
+/** With 0^0 = 1. */
+function power(base: number, exponent: number): number {
+  return exponent === 0 ? 1 : base ** exponent;
+}
+
+function interval(masses: readonly Mass[]): { low: number; high: number } {
   const tail = (1 - CONFIDENCE) / 2;
-  const at = (fraction: number): number => sorted[Math.round(fraction * (sorted.length - 1))];
+  const at = (share: number): number => {
+    let sum = 0;
+    for (const { value, probability } of masses) if ((sum += probability) >= share - 1e-12) return value;
+    return masses[masses.length - 1].value;
+  };
   return { low: at(tail), high: at(1 - tail) };
 }
 
-/** Percentile bootstrap of the median (B. Efron). Deterministic for a seed. Needs at least one value. */
-export function estimate(values: readonly number[], seed = 1): Estimate {
-  const random = new Random(seed, 0xb007);
+/** The median with its percentile bootstrap interval. Needs at least one value. */
+export function estimate(values: readonly number[]): Estimate {
   const middle = median(values);
   const min = Math.min(...values);
   const max = Math.max(...values);
-  const medians = Array.from({ length: values.length > 1 ? RESAMPLES : 1 }, () =>
-    median(resample(values, random)),
-  );
   return {
     n: values.length,
     median: middle,
-    ...interval(medians),
+    ...interval(medianDistribution(values)),
     min,
     max,
     spread: middle > 0 ? (max - min) / middle : 0,
@@ -55,14 +100,17 @@ export function estimate(values: readonly number[], seed = 1): Estimate {
 export function ratio(
   a: readonly number[],
   b: readonly number[],
-  seed = 1,
 ): { ratio: number; low: number; high: number } {
-  const random = new Random(seed, 0xb008);
-  const ratios = Array.from(
-    { length: RESAMPLES },
-    () => median(resample(a, random)) / median(resample(b, random)),
-  );
-  return { ratio: median(a) / median(b), ...interval(ratios) };
+  const over = medianDistribution(b);
+  const masses = medianDistribution(a)
+    .flatMap((top) =>
+      over.map((bottom) => ({
+        value: top.value / bottom.value,
+        probability: top.probability * bottom.probability,
+      })),
+    )
+    .sort((x, y) => x.value - y.value);
+  return { ratio: median(a) / median(b), ...interval(masses) };
 }
 
 /** Ranks from 1, ties sharing the middle one. */
@@ -172,8 +220,8 @@ export interface Difference {
 }
 
 /** Is `a` higher or lower than `b`? Both the test and the interval must say so. */
-export function compare(a: readonly number[], b: readonly number[], seed = 1): Difference {
-  const between = ratio(a, b, seed);
+export function compare(a: readonly number[], b: readonly number[]): Difference {
+  const between = ratio(a, b);
   const p = a.length >= 2 && b.length >= 2 ? mannWhitney(a, b).p : null;
   if (a.length < RUNS_FOR_VERDICT || b.length < RUNS_FOR_VERDICT)
     return { ...between, p, verdict: 'too few runs' };
