@@ -28,8 +28,8 @@ it('percentiles are those of the sorted samples, to 3 digits', () => {
 it('merging counts is as if one had counted all; percentiles are not averaged', () => {
   const random = new Random(seed);
   const [a, b, whole] = [new LatencyCounts(), new LatencyCounts(), new LatencyCounts()];
-  for (const ms of samples(5000, random)) (a.record(ms, 1), whole.record(ms, 1));
-  for (const ms of samples(200, random)) (b.record(ms * 50, 2), whole.record(ms * 50, 2));
+  for (const ms of samples(5000, random)) for (const counts of [a, whole]) counts.record(ms, 1);
+  for (const ms of samples(200, random)) for (const counts of [b, whole]) counts.record(ms * 50, 2);
   const merged = new LatencyCounts();
   merged.merge(a.toSparse());
   merged.merge(b.toSparse());
