@@ -406,6 +406,30 @@ describe('OBJECT', () => {
     ]);
   });
 
+  test('the time a key was not used', async () => {
+    const { store } = pair.server.server;
+    await pair.ours.send('SET', 'k', 'v');
+    await pair.ours.send('SADD', 's', 'm');
+    await pair.ours.send('SET', 'other', 'v');
+    const real = Date.now;
+    try {
+      Date.now = () => real() + 60_000;
+      for (const command of ['TYPE k', 'EXISTS k s', 'TTL k']) {
+        await pair.ours.send(...cmd(command));
+      }
+      expect(await pair.ours.send('OBJECT', 'IDLETIME', 'k')).toMatch(/^:(59|60|61)\r\n$/);
+      expect(await pair.ours.send('TOUCH', 'k', 's')).toBe(':2\r\n');
+      for (const key of ['k', 's']) {
+        expect(await pair.ours.send('OBJECT', 'IDLETIME', key)).toMatch(/^:[01]\r\n$/);
+      }
+      await pair.ours.send('GET', 'other');
+      expect(await pair.ours.send('OBJECT', 'IDLETIME', 'other')).toMatch(/^:[01]\r\n$/);
+    } finally {
+      Date.now = real;
+    }
+    expect(store.database(0).size).toBe(3);
+  });
+
   test('the other subcommands', async () => {
     await pair.compare([
       'SET k v',

@@ -42,6 +42,27 @@ function countExisting(context: Context): void {
   context.reply.integer(count);
 }
 
+function touch(context: Context): void {
+  const { args, argc, db } = context;
+  let count = 0;
+  for (let i = 1; i < argc; i++) {
+    const type = typeOf(context, args[i]);
+    if (type === Type.None) continue;
+    markUsed(db, args[i], type);
+    count++;
+  }
+  context.reply.integer(count);
+}
+
+/** A value counts as used when it is opened. */
+function markUsed(db: Database, key: Slice, type: Type): void {
+  if (type === Type.String) db.string(key);
+  else if (type === Type.List) db.list(key);
+  else if (type === Type.Set) db.set(key);
+  else if (type === Type.Hash) db.hash(key);
+  else if (type === Type.ZSet) db.zset(key);
+}
+
 /** The type of the value at a key that is read. */
 function typeOf(context: Context, key: Slice): Type {
   const type = context.db.type(key);
@@ -327,7 +348,7 @@ export const keyCommands: readonly Command[] = [
     complexity: 'O(N), N being the number of keys',
     tips: ['request_policy:multi_shard', 'response_policy:agg_sum'],
     summary: 'Marks keys as used and counts which of them exist.',
-    run: countExisting,
+    run: touch,
   },
   {
     name: 'type',
