@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 import { setMemberAdded } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
 import { positiveCount } from './arguments.ts';
-import { announceKey } from './announce.ts';
+import { announceKey, logPart } from './announce.ts';
 import { scanCollection } from './collection-scan.ts';
 import { countedKeys, keyAt, keysFrom } from './key-specs.ts';
 import { forEachSampled, randomRank, sampleCount, sampledCount } from './sampling.ts';
@@ -21,8 +21,12 @@ function sadd(context: Context): void {
   const set = context.db.set(key, true);
   const before = set.size;
   let size = before;
-  for (let i = 2; i < argc; i++) {
-    if (set.add(args[i])) setMemberAdded(context, key, ++size, args[i]);
+  let i = 2;
+  try {
+    for (; i < argc; i++) if (set.add(args[i])) setMemberAdded(context, key, ++size, args[i]);
+  } catch (error) {
+    if (size > before) logPart(context, i, before === 0, 's', 'sadd');
+    throw error;
   }
   if (size > before) {
     if (before === 0) announceKey(context, key);
