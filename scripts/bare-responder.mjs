@@ -1,43 +1,46 @@
 #!/usr/bin/env node
-/** The floor of a Node server: parses RESP requests and answers +OK to each; stores nothing. bare-responder.mjs PORT */
+/**
+ * The floor of any Redis-compatible server in Node: parses requests and answers each with +OK (PING
+ * with +PONG), keeps nothing. Usage: bare-responder.mjs [port] (after npm run build; default 6400).
+ * Requests of up to 128 KB.
+ */
 import net from 'node:net';
+import { allocatePadded, Slice, viewOf } from '../dist/bytes/slice.js';
+import { parseRequest } from '../dist/resp/request-parser.js';
 
-const OK = Buffer.from('+OK\r\n'.repeat(4096), 'latin1');
-const STAR = 42;
-
-/** Counts complete requests in `bytes` from `state.pos` on; multi-bulk by their lengths, inline by the line. */
-function scan(bytes, state) {
-  let complete = 0;
-  let at = 0;
-  outer: while (at < bytes.length) {
-    let end = bytes.indexOf(10, at);
-    if (end < 0) break;
-    if (bytes[at] === STAR) {
-      let left = 0;
-      for (let i = at + 1; bytes[i] !== 13; i++) left = left * 10 + bytes[i] - 48;
-      for (; left > 0; left--) {
-        const head = end + 1;
-        if ((end = bytes.indexOf(10, head)) < 0) break outer;
-        let length = 0;
-        for (let i = head + 1; bytes[i] !== 13; i++) length = length * 10 + bytes[i] - 48;
-        end += length + 2;
-        if (end >= bytes.length) break outer;
-      }
-    }
-    at = end + 1;
-    complete++;
-  }
-  state.rest = at < bytes.length ? bytes.subarray(at) : null;
-  return complete;
-}
+const port = Number(process.argv[2] ?? 6400);
+const OK = Buffer.from('+OK\r\n');
+const REPLIES = 4096;
+const replies = Buffer.alloc(OK.length * REPLIES, OK);
+const input = allocatePadded(256 * 1024);
+const view = viewOf(input.buffer);
+const request = {
+  args: Array.from({ length: 1024 }, () => new Slice()),
+  argc: 0,
+  requestMemory: input,
+  requestStart: 0,
+  requestEnd: 0,
+};
 
 net
   .createServer({ noDelay: true }, (socket) => {
-    const state = { rest: null };
+    let rest = Buffer.alloc(0);
     socket.on('error', () => socket.destroy());
-    socket.on('data', (bytes) => {
-      let count = scan(state.rest ? Buffer.concat([state.rest, bytes]) : bytes, state);
-      for (; count > 0; count -= 4096) socket.write(OK.subarray(0, Math.min(count, 4096) * 5));
+    socket.on('data', (chunk) => {
+      rest.copy(input);
+      chunk.copy(input, rest.length);
+      const end = rest.length + chunk.length;
+      let pos = 0;
+      let count = 0;
+      while (pos < end) {
+        const next = parseRequest(request, input, view, pos, end);
+        if (next < 0) break;
+        pos = next;
+        count++;
+      }
+      rest = pos < end ? Buffer.from(input.subarray(pos, end)) : rest.subarray(0, 0);
+      for (; count > 0; count -= REPLIES)
+        socket.write(replies.subarray(0, OK.length * Math.min(count, REPLIES)));
     });
   })
-  .listen(Number(process.argv[2]), '127.0.0.1');
+  .listen(port, '127.0.0.1', () => console.log(`listening on port ${port}`));

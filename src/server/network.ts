@@ -90,8 +90,9 @@ export class Network {
   private listen(options: net.ListenOptions): Promise<net.Server> {
     const path = options.path ?? null;
     // A peer that has sent its last request may still read: its replies leave before we close.
-    const listener = net.createServer({ noDelay: true, allowHalfOpen: true }, (socket) =>
-      this.accept(socket, path),
+    const listener = net.createServer(
+      { noDelay: true, allowHalfOpen: true, pauseOnConnect: true },
+      (socket) => this.accept(socket, path),
     );
     return new Promise((resolve, reject) => {
       listener.once('error', reject);

@@ -21,6 +21,7 @@ import { eventClasses, outputLimits, type OutputClass, type OutputLimit } from '
 import { PubSub } from './pubsub.ts';
 import type { Reply } from './reply.ts';
 import { abridge, Slowlog } from './slowlog.ts';
+import { readInto } from './static-read.ts';
 import { Statistics } from './statistics.ts';
 import { loadRequest, type StoredRequest } from './stored-request.ts';
 import { Tracking } from './tracking.ts';
@@ -273,7 +274,9 @@ export class Server {
 
   // ---- Connections
 
-  private accept(socket: net.Socket, unix: string | null): void {
+  private accept(accepted: net.Socket, unix: string | null): void {
+    const socket = readInto(accepted, this.input, (length) => this.receive(client, length));
+    const client = new Client(this, this.nextClientId, socket, unix !== null);
     const local = unix !== null || isLocal(socket);
     const refused =
       this.clients.size >= this.config.number('maxclients')
@@ -284,11 +287,12 @@ export class Server {
     socket.on('error', () => socket.destroy());
     if (refused !== null) {
       this.statistics.connectionsRejected++;
+      client.closing = true;
       socket.end(refused, () => socket.destroy());
       return;
     }
     this.statistics.connectionsReceived++;
-    const client = new Client(this, this.nextClientId++, socket, unix !== null);
+    this.nextClientId++;
     client.local = local;
     client.address = unix !== null ? `${unix}:0` : endpoint(socket.remoteAddress, socket.remotePort);
     client.localAddress = unix !== null ? `${unix}:0` : endpoint(socket.localAddress, socket.localPort);
@@ -296,7 +300,6 @@ export class Server {
     client.reader.authenticated = this.password === null;
     this.clients.set(client.id, client);
     this.keepAlive(client);
-    socket.on('data', (chunk) => this.receive(client, chunk));
     socket.on('end', () => this.peerEnded(client));
     socket.on('drain', () => {
       client.overSoftLimitSince = 0;
@@ -395,23 +398,23 @@ export class Server {
   private readonly input = allocatePadded(INPUT_MEMORY);
   private readonly inputView = viewOf(this.input.buffer);
 
-  private receive(client: Client, chunk: Buffer): void {
+  /** `length` bytes of the client's are in `input`. */
+  private receive(client: Client, length: number): void {
     this.beginTurn();
-    this.statistics.inputBytes += chunk.length;
+    this.statistics.inputBytes += length;
     client.lastInteraction = this.store.now;
     if (client.closing) return;
-    if (client.reader.pending > 0 || client.stopped || chunk.length > INPUT_MEMORY) {
-      client.reader.push(chunk, 0, chunk.length);
+    if (client.reader.pending > 0 || client.stopped) {
+      client.reader.push(this.input, 0, length);
       if (client.stopped) this.checkQueryBuffer(client);
       else this.drain(client);
       return;
     }
-    chunk.copy(this.input, 0, 0, chunk.length);
     this.openOutput(client);
     this.clock.start();
-    const rest = this.runFrom(client, this.input, this.inputView, 0, chunk.length);
-    if (rest < chunk.length && !client.closing) {
-      client.reader.push(this.input, rest, chunk.length);
+    const rest = this.runFrom(client, this.input, this.inputView, 0, length);
+    if (rest < length && !client.closing) {
+      client.reader.push(this.input, rest, length);
       this.runReader(client);
     }
     if (this.clock.pending) this.clock.settle();
