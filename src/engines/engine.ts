@@ -25,6 +25,8 @@ export interface PackedBatch {
 
 /** In place of a value's length: the row is deleted (batches), or absent (results of getMany). */
 export const DELETE_LENGTH = 0xffffffff;
+/** In place of a value's length in what is read: the row is there, but not as it was written. */
+export const DAMAGED_LENGTH = 0xfffffffe;
 
 /** Rows found, packed like a batch. */
 export type PackedRows = PackedBatch;

@@ -2,13 +2,14 @@ import { open, mkdir, readdir } from 'node:fs/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { viewOf } from '../bytes/slice.ts';
 import type { Binding, Scan, Site } from './binding.ts';
-import { DELETE_LENGTH, EngineError, type ApplyOptions, type EngineName } from './engine.ts';
+import { DELETE_LENGTH, EngineError, type ApplyOptions, type EngineName, type PackedRows } from './engine.ts';
 import { engineFailure } from './failure.ts';
 import { directoryBytes } from './files.ts';
 import { markCopy } from './identity.ts';
 import { KEY_BYTES_MAX, KEY_BYTES_MIN, ROW_HEADER } from './packed.ts';
 import { Lane } from './pace.ts';
 import type { Reply, Request, Result } from './protocol.ts';
+import { openRows, sealRows } from './row-checksum.ts';
 
 /** Bytes read from a file at a time: a slice's worth. */
 const READ_BYTES = 1024 * 1024;
@@ -80,10 +81,10 @@ export class Host {
     const { binding } = this;
     switch (request.op) {
       case 'getMany':
-        return binding.getMany(request.keys);
+        return openRows(await binding.getMany(request.keys));
       case 'write':
         return this.writes.run(async () => {
-          if (request.batch.rows > 0) await binding.write(request.batch);
+          if (request.batch.rows > 0) await binding.write(sealRows(request.batch));
           if (request.sync) await binding.sync();
           return undefined;
         });
@@ -91,7 +92,7 @@ export class Host {
         return this.applyRows(request.path, request.offset, request.length, request.options);
       case 'scan': {
         const scan = await binding.scan(request.range, request.keysOnly);
-        scans.set(request.scan, scan);
+        scans.set(request.scan, request.keysOnly ? scan : new CheckedScan(scan));
         return this.scanNext(scans, request.scan, request.chunkBytes);
       }
       case 'scanNext':
@@ -167,7 +168,7 @@ export class Host {
         filled = rest.length;
         at += bytes;
         total += rows;
-        await this.writes.run(() => this.binding.write(batch));
+        await this.writes.run(() => this.binding.write(sealRows(batch)));
       }
     } finally {
       await file.close();
@@ -222,6 +223,24 @@ export class Host {
     }
     // The opener ends the thread, and with it all other ports, when it has the reply.
     port.postMessage(reply);
+  }
+}
+
+/** A scan whose rows are checked. */
+class CheckedScan implements Scan {
+  private readonly scan: Scan;
+
+  constructor(scan: Scan) {
+    this.scan = scan;
+  }
+
+  async next(chunkBytes: number): Promise<PackedRows | undefined> {
+    const rows = await this.scan.next(chunkBytes);
+    return rows === undefined ? undefined : openRows(rows);
+  }
+
+  close(): Promise<void> {
+    return this.scan.close();
   }
 }
 

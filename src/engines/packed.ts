@@ -1,5 +1,5 @@
 import { viewOf } from '../bytes/slice.ts';
-import { DELETE_LENGTH, EngineError, type PackedBatch, type PackedKeys } from './engine.ts';
+import { DAMAGED_LENGTH, DELETE_LENGTH, EngineError, type PackedBatch, type PackedKeys } from './engine.ts';
 
 /** Bytes before a packed row's key: key length and value length. */
 export const ROW_HEADER = 8;
@@ -77,7 +77,11 @@ export class RowCursor {
     this.key = this.memory.subarray(0, 0);
   }
 
-  /** Moves to the next row. @throws EngineError ENGINE_IO for rows that do not fill the batch exactly */
+  /**
+   * Moves to the next row.
+   * @throws EngineError ENGINE_IO for rows that do not fill the batch exactly, ENGINE_DAMAGED for a row
+   * that was read damaged
+   */
   advance(): boolean {
     const start = this.next;
     if (start === this.end) return false;
@@ -86,6 +90,12 @@ export class RowCursor {
     const keyLength = this.view.getUint32(start, true);
     const valueLength = this.view.getUint32(start + 4, true);
     const keyEnd = keyStart + keyLength;
+    if (valueLength === DAMAGED_LENGTH && keyEnd <= this.end) {
+      throw new EngineError(
+        'ENGINE_DAMAGED',
+        `row ${this.memory.toString('hex', keyStart, keyEnd)} is not as it was written; restore it from a backup`,
+      );
+    }
     const end = valueLength === DELETE_LENGTH ? keyEnd : keyEnd + valueLength;
     if (end > this.end || keyLength < KEY_BYTES_MIN || keyLength > KEY_BYTES_MAX) {
       throw tornRow(start);

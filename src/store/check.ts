@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { viewOf, type Slice } from '../bytes/slice.ts';
-import { DELETE_LENGTH, type Engine } from '../engines/engine.ts';
+import { DAMAGED_LENGTH, type Engine } from '../engines/engine.ts';
 import { openEngine } from '../engines/open.ts';
 import { Type } from './api.ts';
 import type { TierDatabase } from './database.ts';
@@ -204,14 +204,15 @@ async function checkRows(
         const valueLength = view.getUint32(at + 4, true);
         const keyStart = at + 8;
         const valueStart = keyStart + keyLength;
-        at = valueStart + (valueLength === DELETE_LENGTH ? 0 : valueLength);
+        at = valueStart + (valueLength === DAMAGED_LENGTH ? 0 : valueLength);
         if (keyLength === META_KEY.length && bytes[keyStart] === META_KEY[0]) continue;
         figures.rows++;
-        figures.bytes += keyLength + valueLength;
+        figures.bytes += at - keyStart;
         if (meta === null && !readOnly) {
           damaged(bytes.hexSlice(keyStart, valueStart), 'there is no meta row that it could belong to');
         }
         try {
+          if (valueLength === DAMAGED_LENGTH) throw new RowError('its checksum does not match');
           tier?.installRow(bytes, keyStart, valueStart, bytes, valueStart, at);
         } catch (error) {
           if (!(error instanceof RowError)) throw error;

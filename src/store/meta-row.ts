@@ -6,7 +6,7 @@
  * of that position, u64; checkpoints so far, u64; Unix time of the cut in ms, u64; the tier's part.
  */
 import { crc32 } from 'node:zlib';
-import { DELETE_LENGTH, type Engine } from '../engines/engine.ts';
+import { DAMAGED_LENGTH, DELETE_LENGTH, type Engine } from '../engines/engine.ts';
 import { viewOf } from '../bytes/slice.ts';
 import { ByteSink } from '../bytes/sink.ts';
 import { META_KEY } from './row-format.ts';
@@ -67,6 +67,7 @@ export async function readMeta(engine: Pick<Engine, 'getMany'>): Promise<Meta | 
   const rows = await engine.getMany({ bytes: memory, length: memory.byteLength, count: 1 });
   const valueLength = viewOf(rows.bytes).getUint32(4, true);
   if (valueLength === DELETE_LENGTH) return null;
+  if (valueLength === DAMAGED_LENGTH) throw new MetaRowError('the meta row is not as it was written');
   const start = 8 + META_KEY.length;
   return decodeMeta(Buffer.from(rows.bytes, start, valueLength));
 }

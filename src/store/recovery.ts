@@ -9,7 +9,7 @@
  * Everything runs in slices, so that the event loop goes on and a server can answer -LOADING.
  */
 import { viewOf, type Slice } from '../bytes/slice.ts';
-import { DELETE_LENGTH, type Engine } from '../engines/engine.ts';
+import { DAMAGED_LENGTH, type Engine } from '../engines/engine.ts';
 import type { DataDirectory } from './data-directory.ts';
 import type { Disk } from './disk.ts';
 import { LogDamagedError, LogReader } from './log-reader.ts';
@@ -165,9 +165,10 @@ async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<numbe
       const valueLength = view.getUint32(at + 4, true);
       const keyStart = at + 8;
       const valueStart = keyStart + keyLength;
-      at = valueStart + (valueLength === DELETE_LENGTH ? 0 : valueLength);
+      at = valueStart + (valueLength === DAMAGED_LENGTH ? 0 : valueLength);
       if (keyLength === META_KEY.length && bytes[keyStart] === META_KEY[0]) continue;
       try {
+        if (valueLength === DAMAGED_LENGTH) throw new RowError('its checksum does not match');
         source.installRow(bytes, keyStart, valueStart, bytes, valueStart, at);
       } catch (error) {
         if (!(error instanceof RowError)) throw error;
