@@ -29,8 +29,8 @@ export class ProtocolError extends Error {
 const FAST_DIGITS_MAX = 8;
 /** Longest inline request, and longest line that announces a count or length, bytes. */
 const INLINE_MAX = 64 * 1024;
-/** Most arguments of one request. */
-const MULTIBULK_LENGTH_MAX = 1024 * 1024;
+/** Most arguments of one request, Redis's limit. */
+const MULTIBULK_LENGTH_MAX = 0x7fffffff;
 /** Limits before authentication. */
 const UNAUTHENTICATED_MULTIBULK_MAX = 10;
 const UNAUTHENTICATED_BULK_MAX = 16 * 1024;

@@ -52,7 +52,7 @@ export function resolve(context: Context, entry: CommandEntry | undefined): Comm
   if (entry.subcommands !== null && argc > 1) {
     const sub = entry.subcommands.get(context.word(1));
     if (sub !== undefined) entry = sub;
-    else if (entry.run === undefined)
+    else
       throw new CommandError(
         oneLine(
           `ERR unknown subcommand '${args[1].latin1().slice(0, 128)}'. Try ${entry.fullName.toUpperCase()} HELP.`,

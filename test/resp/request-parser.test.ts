@@ -153,7 +153,7 @@ describe('requests in any pieces', () => {
 describe('errors', () => {
   test.each([
     ['*x\r\n', 'invalid multibulk length'],
-    ['*1048577\r\n', 'invalid multibulk length'],
+    ['*2147483648\r\n', 'invalid multibulk length'],
     ['*01\r\n', 'invalid multibulk length'],
     ['*1\r\nx\r\n', "expected '$', got 'x'"],
     ['*1\r\n$x\r\n', 'invalid bulk length'],

@@ -103,6 +103,8 @@ export class RawClient {
       this.settle();
     });
     socket.on('error', () => socket.destroy());
+    // Not half open any longer than the test wants.
+    socket.on('end', () => socket.end());
     socket.on('close', () => {
       this.ended = true;
       this.settle();
@@ -178,6 +180,16 @@ export class RawClient {
   close(): void {
     this.socket.destroy();
   }
+
+  /** Sends no more; what the server sends is still received. */
+  end(): void {
+    this.socket.end();
+  }
+
+  /** Stops receiving. */
+  pause(): void {
+    this.socket.pause();
+  }
 }
 
 function endOfReplies(bytes: Buffer, count: number): number {
@@ -192,7 +204,7 @@ function endOfReplies(bytes: Buffer, count: number): number {
 
 export function connect(port: number, host = '127.0.0.1'): Promise<RawClient> {
   return new Promise((resolve, reject) => {
-    const socket = net.connect(port, host);
+    const socket = net.connect({ port, host, allowHalfOpen: true });
     socket.once('error', reject);
     socket.once('connect', () => {
       socket.removeListener('error', reject);

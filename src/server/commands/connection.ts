@@ -137,6 +137,7 @@ export const connectionCommands: readonly Command[] = [
     arity: -1,
     flags: ['fast'],
     since: '1.0.0',
+    tips: ['request_policy:all_shards', 'response_policy:all_succeeded'],
     summary: 'Answers, to tell that the server is there',
     run: ping,
   },

@@ -2,7 +2,6 @@
 import { sliceInteger } from '../../bytes/number.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
-import { NOT_INTEGER } from '../errors.ts';
 import { helpCommand } from './help.ts';
 
 /** Entries shown unless a number is given. */
@@ -16,8 +15,7 @@ function get({ argc, args, server, reply }: Context): void {
   let count = COUNT;
   if (argc === 3) {
     count = sliceInteger(args[2]);
-    if (Number.isNaN(count)) throw new CommandError(NOT_INTEGER);
-    if (count < -1) throw new CommandError('ERR count should be greater than or equal to -1');
+    if (!(count >= -1)) throw new CommandError('ERR count should be greater than or equal to -1');
   }
   const entries = count === -1 ? server.slowlog.entries : server.slowlog.entries.slice(0, count);
   reply.array(entries.length);

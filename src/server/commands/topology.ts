@@ -46,19 +46,43 @@ const clusterState = {
   run: refuseCluster,
 } as const;
 
-const clusterSubcommands: readonly (readonly [name: string, arity: number, summary: string])[] = [
-  ['info', 2, 'State of the cluster'],
-  ['nodes', 2, 'Nodes of the cluster'],
-  ['slots', 2, 'Which node serves which slots'],
-  ['shards', 2, 'Shards of the cluster'],
-  ['links', 2, 'Connections between nodes'],
-  ['myid', 2, 'The id of this node'],
-  ['keyslot', 3, 'The slot of a key'],
-  ['countkeysinslot', 3, 'Counts the keys of a slot'],
-  ['getkeysinslot', 4, 'Keys of a slot'],
-  ['meet', -4, 'Joins two nodes'],
-  ['reset', -2, 'Leaves the cluster'],
-  ['replicas', 3, 'Replicas of a node'],
+const varying = { tips: ['nondeterministic_output'] } as const;
+const admin = { flags: ['admin', 'stale', 'no_async_loading'] } as const;
+
+const clusterSubcommands: readonly Command[] = [
+  { ...clusterState, ...varying, name: 'info', arity: 2, summary: 'State of the cluster' },
+  { ...clusterState, ...varying, name: 'nodes', arity: 2, summary: 'Nodes of the cluster' },
+  { ...clusterState, ...varying, name: 'slots', arity: 2, summary: 'Which node serves which slots' },
+  { ...clusterState, ...varying, name: 'shards', arity: 2, since: '7.0.0', summary: 'Shards of the cluster' },
+  {
+    ...clusterState,
+    ...varying,
+    name: 'links',
+    arity: 2,
+    since: '7.0.0',
+    summary: 'Connections between nodes',
+  },
+  { ...clusterState, name: 'myid', arity: 2, summary: 'The id of this node' },
+  { ...clusterState, name: 'keyslot', arity: 3, summary: 'The slot of a key' },
+  { ...clusterState, name: 'countkeysinslot', arity: 3, summary: 'Counts the keys of a slot' },
+  { ...clusterState, ...varying, name: 'getkeysinslot', arity: 4, summary: 'Keys of a slot' },
+  { ...clusterState, ...admin, name: 'meet', arity: -4, summary: 'Joins two nodes' },
+  {
+    ...clusterState,
+    name: 'reset',
+    arity: -2,
+    flags: ['admin', 'noscript', 'stale'],
+    summary: 'Leaves the cluster',
+  },
+  {
+    ...clusterState,
+    ...varying,
+    name: 'replicas',
+    arity: 3,
+    flags: ['admin', 'stale'],
+    since: '5.0.0',
+    summary: 'Replicas of a node',
+  },
 ];
 
 export const topologyCommands: readonly Command[] = [
@@ -117,12 +141,7 @@ export const topologyCommands: readonly Command[] = [
     complexity: 'Depends on the subcommand',
     summary: 'Clusters',
     subcommands: [
-      ...clusterSubcommands.map(([name, arity, summary]): Command => ({
-        ...clusterState,
-        name,
-        arity,
-        summary,
-      })),
+      ...clusterSubcommands,
       { ...helpCommand('cluster', '5.0.0', []), run: refuseCluster },
     ],
   },
