@@ -47,6 +47,14 @@ export function removeDirectory(directory: string): void {
   tellReaper({ add: false, directory });
 }
 
+/** Sees to it that a process group led by `child` does not outlive the bench. */
+export function guardProcess(child: ChildProcess): void {
+  const { pid } = child;
+  if (pid === undefined) return;
+  tellReaper({ add: true, pid });
+  child.on('exit', () => tellReaper({ add: false, pid }));
+}
+
 export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, '127.0.0.1');

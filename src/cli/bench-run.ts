@@ -111,12 +111,12 @@ export async function runBench(run: BenchRun, args: OutputArguments): Promise<nu
     await pool.close();
   }
   const files = writeResults(directory, results, progress);
-  print(results, args, files);
+  printResults(results, args, files);
   if (files.length === 0) return EXIT.usage;
   return exitCodeOf(results);
 }
 
-function print(results: Results, args: OutputArguments, files: string[]): void {
+export function printResults(results: Results, args: OutputArguments, files: string[]): void {
   if (args.json) {
     process.stdout.write(
       `${JSON.stringify({ type: 'end', state: results.state, files, cells: results.cells.length })}\n`,
@@ -168,7 +168,7 @@ function failuresOf(results: Results): string[] {
   return [...reasons].map(([text, count]) => (count === 1 ? text : `${text} (${count} rows)`));
 }
 
-function exitCodeOf(results: Results): number {
+export function exitCodeOf(results: Results): number {
   if (results.state === 'partial') return EXIT.interrupted;
   if (results.runs.some((run) => (run.verified?.wrong ?? 0) > 0)) return EXIT.verification;
   const ok = results.cells.filter(({ state }) => state === 'ok').length;

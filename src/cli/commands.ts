@@ -21,6 +21,7 @@ export const commands: CommandModule[] = [
   lazy('server [config-file]', 'Serve the Redis protocol over an engine', () => import('./server.ts')),
   lazy('bench [command..]', 'Measure one server, with redis-benchmark’s flags', () => import('./bench.ts')),
   lazy('matrix', 'Measure engines against Redis: workloads by servers', () => import('./matrix.ts')),
+  lazy('engines', 'Measure the engines themselves, without a server', () => import('./engines.ts')),
   lazy('compare <before> <after>', 'Compare two result sets', () => import('./compare.ts')),
   lazy('report <results>', 'Show a result set as tables, CSV or HTML', () => import('./report.ts')),
   lazy('check <directory>', 'Verify a data directory that no server has open', () => import('./check.ts')),

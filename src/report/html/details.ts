@@ -25,7 +25,7 @@ const short = (value: number): string =>
 function ninesAxis(most: number): Axis {
   const nines = (fraction: number): number => -Math.log10(Math.max(1 - fraction, 10 ** -most));
   const labels = [0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999].filter(
-    (fraction) => nines(fraction) <= most,
+    (fraction) => -Math.log10(1 - fraction) <= most,
   );
   return {
     ticks: labels.map((at) => ({ at, label: at === 0 ? 'min' : `${Number((at * 100).toFixed(5))}%` })),
@@ -107,7 +107,7 @@ function courseChart(
   const x = linearAxis(end, (seconds) => `${Number(seconds.toFixed(2))} s`, 5);
   x.scale = (value) => value / end;
   x.ticks = x.ticks.filter(({ at }) => at <= end);
-  return markup`<figure><figcaption>Course of the median run</figcaption>${laneChart('Course over time', lanes, x)}</figure>`;
+  return markup`<figure class="course"><figcaption>Course of the median run</figcaption>${laneChart('Course over time', lanes, x)}</figure>`;
 }
 
 function repeats(
@@ -170,7 +170,7 @@ ${results.workloads.map((workload, index) => {
       ? `open loop, ${formatCount(workload.rate ?? 0)}/s`
       : `${workload.connections} connections, ${workload.pipeline === 1 ? 'no pipelining' : `pipeline ${workload.pipeline}`}`;
   return markup`<details class="card workload"${index === 0 ? markup` open` : ''}><summary>${workload.label}<span>${workload.commands.join(' ; ').slice(0, 120)} · ${loop}</span></summary>
-<div class="charts">${percentileChart(cells, results.targets, colors)}${repeats(results, workload, cells, colors)}${courseChart(results, workload, colors)}</div>${commands(results, workload)}</details>`;
+<div class="charts">${percentileChart(cells, results.targets, colors)}${courseChart(results, workload, colors)}${repeats(results, workload, cells, colors)}</div>${commands(results, workload)}</details>`;
 })}</section>`;
 }
 

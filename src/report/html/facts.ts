@@ -50,11 +50,11 @@ export function settings(results: Results): Markup {
       markup`<tr><td>${target.label}</td><td>${target.version || '–'}</td><td>${target.durability.class}</td><td>${target.durability.loses}</td><td><code>${target.commandLine || target.address}</code></td></tr>`,
   );
   const options = Object.entries(results.options).map(
-    ([name, value]) => markup`<dt>${name}</dt><dd>${String(value)}</dd>`,
+    ([name, value]) => markup`<div><dt>${name}</dt><dd>${String(value)}</dd></div>`,
   );
   return markup`<section id="settings"><h2>Settings</h2>
 <div class="card scroll"><table class="text"><thead><tr><th>target</th><th>version</th><th>durability</th><th>a crash loses</th><th>started as</th></tr></thead><tbody>${rows}</tbody></table></div>
-<dl>${options}</dl></section>`;
+<dl class="options">${options}</dl></section>`;
 }
 
 export function environment(results: Results): Markup {

@@ -97,7 +97,7 @@ export function matrix(results: Results): Markup {
         return markup`<td class="${state}" data-target="${target.id}" title="${cell?.reason ?? 'not measured'}"><div class="value">${state === 'failed' ? 'failed' : '–'}</div></td>`;
       }
       const badges = cell.badges.filter(({ name }) => name !== 'UNEQUAL-DURABILITY');
-      return markup`<td class="${first.share === 1 ? 'best' : ''}" data-target="${target.id}" title="${first.title}" style="--c:var(--s${colors.get(target.id)!.color})"><div class="value">${first.text}</div><div class="ratio ${first.verdict}">${first.ratio}</div><div class="bar"><i style="width:${(first.share * 100).toFixed(1)}%"></i></div>${badges.map(badgePill)}</td>`;
+      return markup`<td class="${first.share === 1 ? 'best' : ''}" data-target="${target.id}" title="${first.title}" style="--c:var(--s${colors.get(target.id)!.color})"><div class="value">${first.text}</div><div class="under">${badges.map(badgePill)}<span class="ratio ${first.verdict}">${first.ratio}</span></div><div class="bar"><i style="width:${(first.share * 100).toFixed(1)}%"></i></div></td>`;
     });
     return markup`<tr data-workload="${workload.id}" data-family="${workload.family}" data-search="${`${workload.label} ${workload.description} ${workload.commands.join(' ')}`.toLowerCase()}"><th scope="row" title="${workload.commands.join('; ')}">${workload.label}<small>${workload.description}</small></th>${cells}</tr>`;
   });
@@ -107,6 +107,6 @@ export function matrix(results: Results): Markup {
 <div class="controls"><div class="segments" role="group" aria-label="metric">${metrics.map((metric) => markup`<button type="button" data-metric="${metric}" aria-pressed="${metric === 'opsPerSecond' ? 'true' : 'false'}" title="${METRIC_TITLES[metric]}">${SHORT_TITLES[metric]}</button>`)}</div>
 <select id="family" aria-label="family"><option value="">all types</option>${families.map((family) => markup`<option>${family}</option>`)}</select>
 <input id="search" type="search" placeholder="filter rows" aria-label="filter rows"></div>
-<div class="card scroll"><table id="cells"><caption hidden>${METRIC_TITLES.opsPerSecond}</caption><thead><tr><th scope="col" data-target=""><button type="button">workload</button></th>${head}</tr></thead><tbody>${rows}</tbody></table></div>
+<div class="card scroll"><table id="cells" style="--columns:${targets.length}"><caption hidden>${METRIC_TITLES.opsPerSecond}</caption><thead><tr><th scope="col" data-target=""><button type="button">workload</button></th>${head}</tr></thead><tbody>${rows}</tbody></table></div>
 ${jsonScript('shown', shown)}</section>`;
 }

@@ -36,7 +36,7 @@ code.block { display: block; background: var(--wash); border: 1px solid var(--li
 .key { display: inline-block; width: 10px; height: 10px; border-radius: 3px; background: var(--c); margin-right: 7px; vertical-align: 0; }
 .key.dashed { background: repeating-linear-gradient(90deg, var(--c) 0 3px, transparent 3px 5px); }
 
-.verdicts { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 12px; margin: 18px 0 14px; }
+.verdicts { display: grid; grid-template-columns: repeat(auto-fill, minmax(210px, 1fr)); gap: 12px; margin: 18px 0 14px; }
 .verdict { padding: 14px 16px 12px; border-top: 3px solid var(--c); }
 .verdict .name { font-weight: 600; }
 .verdict .number { font-size: 28px; font-weight: 650; letter-spacing: -.02em; line-height: 1.25; }
@@ -55,6 +55,7 @@ code.block { display: block; background: var(--wash); border: 1px solid var(--li
 .forest .span { position: absolute; height: 2px; margin-top: -1px; background: var(--c); opacity: .5; border-radius: 1px; }
 .forest .dot { position: absolute; width: 8px; height: 8px; margin: -4px 0 0 -4px; border-radius: 50%; background: var(--c); }
 .forest .dot.open { background: var(--card); border: 2px solid var(--c); }
+@media (max-width: 640px) { .forest .axis span:nth-child(even) { display: none; } }
 .forest .axis { position: relative; height: 20px; font-size: 11px; color: var(--faint); }
 .forest .axis span { position: absolute; transform: translateX(-50%); white-space: nowrap; }
 
@@ -69,6 +70,7 @@ code.block { display: block; background: var(--wash); border: 1px solid var(--li
 .controls select, .controls input { font: inherit; font-size: 13px; color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: 9px; padding: 6px 10px; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 13.5px; }
+#cells thead th:not(:first-child) { width: calc(72% / var(--columns)); }
 th, td { padding: 7px 12px; text-align: right; border-top: 1px solid var(--line); vertical-align: top; white-space: nowrap; }
 thead th { border-top: 0; font-weight: 600; color: var(--soft); font-size: 12.5px; vertical-align: bottom; white-space: normal; min-width: 92px; }
 thead th button { all: unset; cursor: pointer; } thead th[aria-sort] button::after { content: " ↓"; color: var(--accent); } thead th[aria-sort=ascending] button::after { content: " ↑"; }
@@ -76,11 +78,11 @@ th:first-child, td:first-child { text-align: left; position: sticky; left: 0; ba
 tbody th { font-weight: 600; }
 tbody th small { display: block; font-weight: 400; color: var(--faint); font-size: 11.5px; }
 td .value { font-size: 14.5px; } td.best .value { font-weight: 680; }
+td .under { display: flex; gap: 5px; justify-content: flex-end; align-items: baseline; min-height: 18px; flex-wrap: wrap; }
 td .ratio { font-size: 11.5px; color: var(--soft); } td .ratio.hi { color: var(--good); } td .ratio.lo { color: var(--bad); }
 td .bar { height: 3px; border-radius: 2px; background: var(--wash); margin-top: 4px; overflow: hidden; } td .bar i { display: block; height: 100%; background: var(--c); margin-left: auto; }
 td.failed .value { color: var(--bad); } td.missing .value { color: var(--faint); }
-.badge { display: inline-block; font-size: 9.5px; letter-spacing: .03em; font-weight: 650; line-height: 1.5; padding: 0 5px; border-radius: 4px; background: var(--warn); color: var(--warn-ink); margin: 3px 0 0 3px; }
-th .badge { margin-left: 0; }
+.badge { display: inline-block; font-size: 9.5px; letter-spacing: .03em; font-weight: 650; line-height: 1.5; padding: 0 5px; border-radius: 4px; background: var(--warn); color: var(--warn-ink); }
 .text td, .text th { text-align: left; white-space: normal; } .text td { color: var(--soft); } .text td:first-child { color: var(--ink); white-space: nowrap; }
 
 details.workload { margin: 10px 0; }
@@ -90,7 +92,7 @@ details.workload > summary::before { content: "›"; color: var(--faint); font-w
 details.workload[open] > summary::before { transform: rotate(90deg); }
 details.workload > summary span { font-weight: 400; color: var(--faint); font-size: 12.5px; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 18px 26px; padding: 6px 18px 18px; }
-.charts figure { margin: 0; } figcaption { font-size: 12.5px; color: var(--soft); font-weight: 600; margin-bottom: 4px; }
+.charts figure { margin: 0; } .charts .course { grid-row: span 2; } figcaption { font-size: 12.5px; color: var(--soft); font-weight: 600; margin-bottom: 4px; }
 svg { display: block; width: 100%; height: auto; overflow: visible; }
 svg text { font: 11.5px system-ui, sans-serif; fill: var(--faint); font-variant-numeric: tabular-nums; }
 svg .gridline { stroke: var(--line); stroke-width: 1; } svg .axisline { stroke: var(--faint); stroke-width: 1; }
@@ -98,14 +100,16 @@ svg .curve { fill: none; stroke: var(--c); stroke-width: 1.8; stroke-linejoin: r
 svg .point { fill: var(--c); } svg .lane-name { fill: var(--soft); font-weight: 600; } svg .median { stroke: var(--c); stroke-width: 2; }
 .notes { margin: 8px 0; padding-left: 20px; } .notes li { margin: 3px 0; max-width: 84ch; }
 .notes .warn { color: var(--warn-ink); }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 3px 20px; margin: 10px 0; font-size: 13.5px; } dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 3px 20px; margin: 10px 0; font-size: 13.5px; }
+dl.options { grid-template-columns: repeat(auto-fill, minmax(210px, 1fr)); gap: 6px 20px; margin-top: 16px; } .options div { display: flex; gap: 8px; justify-content: space-between; border-bottom: 1px solid var(--line); padding-bottom: 3px; }
+.text code { display: block; min-width: 240px; } dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 .guide { columns: 2; column-gap: 36px; font-size: 13.5px; } .guide div { break-inside: avoid; margin-bottom: 12px; } .guide b { display: block; }
 footer { max-width: 1180px; margin: 48px auto 0; padding: 16px 24px 40px; color: var(--faint); font-size: 12.5px; border-top: 1px solid var(--line); }
 @media (max-width: 640px) {
   main, header.page, footer { padding-left: 16px; padding-right: 16px; } header.page { padding-top: 24px; }
   h1 { font-size: 24px; } .guide { columns: 1; } .forest { padding: 12px; } .forest .row { grid-template-columns: 96px 1fr; } .forest .what { font-size: 11.5px; }
   .verdicts { grid-template-columns: 1fr 1fr; gap: 8px; } .verdict { padding: 10px 12px; } .verdict .number { font-size: 22px; }
-  .charts { padding: 4px 12px 14px; } th, td { padding: 6px 9px; } dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: 6px; }
+  .charts { padding: 4px 12px 14px; } th, td { padding: 6px 9px; } dl:not(.options) { grid-template-columns: 1fr; gap: 0; } dl:not(.options) dd { margin-bottom: 6px; }
   svg text { font-size: 13px; }
 }
 @media print {
