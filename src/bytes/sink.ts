@@ -3,6 +3,11 @@ import { SLICE_PADDING, viewOf, type Slice } from './slice.ts';
 /** Copies up to this many bytes are made in a loop; above it TypedArray.set is faster. */
 const LOOP_COPY_MAX = 48;
 
+/** Padded memory of its own whose bytes are not cleared: a sink writes each byte before it shows it. */
+function uninitialized(capacity: number): Buffer {
+  return Buffer.from(Buffer.allocUnsafeSlow(capacity + SLICE_PADDING).buffer, 0, capacity);
+}
+
 /**
  * A growing run of output bytes: replies, log frames, rows on their way to disk.
  *
@@ -15,7 +20,7 @@ export class ByteSink {
 
   /** @param capacity bytes allocated at first; the memory doubles when more is needed */
   constructor(capacity = 16 * 1024) {
-    this.u8 = Buffer.from(new ArrayBuffer(capacity + SLICE_PADDING), 0, capacity);
+    this.u8 = uninitialized(capacity);
     this.view = viewOf(this.u8.buffer);
     this.pos = 0;
   }
@@ -27,7 +32,7 @@ export class ByteSink {
 
   private grow(needed: number): void {
     const capacity = Math.max(needed, this.u8.length * 2);
-    const grown = Buffer.from(new ArrayBuffer(capacity + SLICE_PADDING), 0, capacity);
+    const grown = uninitialized(capacity);
     grown.set(this.u8.subarray(0, this.pos));
     this.u8 = grown;
     this.view = viewOf(grown.buffer);

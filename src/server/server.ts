@@ -85,6 +85,8 @@ interface Pause {
 const INPUT_MEMORY = 64 * 1024;
 /** Milliseconds of CPU that a slice of background work may take. */
 const SLICE_MS = 5;
+/** A turn with so much output is sent before the next connection is read: its memory stays in the caches. */
+const TURN_OUTPUT_SENT = 128 * 1024;
 /** A connection's further requests wait for the next turn once it has written so much in this one. */
 const TURN_OUTPUT_MAX = 8 * 1024 * 1024;
 /** Commands slower than this are worth finding one by one; below it all are timed apart. */
@@ -419,6 +421,7 @@ export class Server {
     }
     if (this.clock.pending) this.clock.settle();
     this.closeOutput();
+    if (this.turn.writer.pos > TURN_OUTPUT_SENT) this.sendTurn();
   }
 
   /** Runs whole requests of [pos, end) until one is not plain; returns the position of the rest. */
@@ -622,6 +625,14 @@ export class Server {
     this.tracking.flushBroadcasts();
     this.turnScheduled = false;
     if (this.resumed.length > 0) this.beginTurn();
+    this.sendTurn();
+    for (const client of this.closings) if (client.heldBytes === 0) finish(client);
+    this.closings.length = 0;
+    if (this.blocking.anyone || this.waitTimer !== null) this.scheduleWaits();
+  }
+
+  /** The log gets what has been done so far, then the connections what they are to be sent. */
+  private sendTurn(): void {
     const { log, effects } = this;
     if (effects !== null && log !== null) {
       if (effects.pos > 0) this.appendEffects(effects, log);
@@ -634,9 +645,6 @@ export class Server {
     } else {
       this.delivery.deliver(this.turn, 0, 0, everybody);
     }
-    for (const client of this.closings) if (client.heldBytes === 0) finish(client);
-    this.closings.length = 0;
-    if (this.blocking.anyone || this.waitTimer !== null) this.scheduleWaits();
   }
 
   /** The log could not be written in the last turn. */

@@ -87,7 +87,10 @@ export class Turn {
     this.clientCount = 0;
     this.segmentCount = 0;
     this.position = 0;
-    if (retained || this.writer.u8.length > MEMORY_KEPT) this.writer = new RespWriter(MEMORY_MIN);
+    const { length } = this.writer.u8;
+    // Memory for the next turn is as large as that of the last one, lest it grow step by step again.
+    if (length > MEMORY_KEPT) this.writer = new RespWriter(MEMORY_MIN);
+    else if (retained) this.writer = new RespWriter(length);
     else this.writer.clear();
   }
 }
