@@ -1,94 +1,220 @@
-/**
- * Replies as a client receives them, RESP2 and RESP3: counted in place on the hot path, decoded where
- * their content matters.
- */
+/** Replies as a client receives them, RESP2 and RESP3, as values. */
 
 const CR = 13;
 
-/** Result of `countReplies`; one object, overwritten by the next call. */
-export interface ReplyCount {
-  /** Complete replies found. */
-  count: number;
-  /** Position after the last of them. */
-  end: number;
-  /** Replies among them that are errors. */
-  errors: number;
-  /** Replies among them that are null. */
-  nulls: number;
-}
+/** An error reply; the message begins with its code word. */
+export class ReplyError extends Error {
+  override readonly name = 'ReplyError';
 
-const counted: ReplyCount = { count: 0, end: 0, errors: 0, nulls: 0 };
-
-/** How many complete replies, `max` at most, stand in [pos, end). Pushes and attributes count as replies. */
-export function countReplies(u8: Buffer, pos: number, end: number, max = Infinity): ReplyCount {
-  counted.count = 0;
-  counted.errors = 0;
-  counted.nulls = 0;
-  while (counted.count < max) {
-    const next = skipReply(u8, pos, end);
-    if (next < 0) break;
-    const type = u8[pos];
-    if (type === 45 || type === 33) counted.errors++;
-    else if (type === 95 || ((type === 36 || type === 42) && u8[pos + 1] === 45)) counted.nulls++;
-    counted.count++;
-    pos = next;
+  get code(): string {
+    return this.message.split(' ', 1)[0];
   }
-  counted.end = pos;
-  return counted;
 }
 
-/** The position after the reply at `pos`, -1 when it is not complete. */
+/** A status reply, `+OK`. */
+export class Status {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Data that the server sends on its own. */
+export class Push {
+  readonly values: ReplyValue[];
+
+  constructor(values: ReplyValue[]) {
+    this.values = values;
+  }
+}
+
+/** Text with a format of three letters: `txt`, `mkd`. */
+export class Verbatim {
+  readonly format: string;
+  readonly text: Buffer;
+
+  constructor(format: string, text: Buffer) {
+    this.format = format;
+    this.text = text;
+  }
+}
+
+/**
+ * Bulk strings are Buffers, nulls of all kinds null, integers beyond the safe range and big numbers
+ * bigint. Attributes are dropped.
+ */
+export type ReplyValue =
+  | Buffer
+  | Status
+  | ReplyError
+  | Verbatim
+  | Push
+  | number
+  | bigint
+  | boolean
+  | null
+  | ReplyValue[]
+  | Map<ReplyValue, ReplyValue>
+  | Set<ReplyValue>;
+
+/** What was received is not RESP. */
+export class ReplyFormatError extends Error {
+  override readonly name = 'ReplyFormatError';
+}
+
+/** The position after the reply at `pos`, attributes before it included; -1 when it is not complete. */
 export function skipReply(u8: Buffer, pos: number, end: number): number {
   // Elements that are still to be skipped; aggregates add theirs.
   let left = 1;
   while (left > 0) {
     if (pos >= end) return -1;
-    const type = u8[pos++];
+    const type = u8[pos];
+    const line = u8.indexOf(CR, pos);
+    if (line < 0 || line + 2 > end) return -1;
     left--;
     switch (type) {
       case 36: // $
       case 33: // !
       case 61: {
         // =
-        let length = 0;
-        let negative = false;
-        let byte = 0;
-        while (pos < end && (byte = u8[pos]) !== CR) {
-          if (byte === 45) negative = true;
-          else length = length * 10 + byte - 48;
-          pos++;
-        }
-        pos += 2;
-        if (!negative) pos += length + 2;
+        const length = headerNumber(u8, pos, line);
+        pos = line + 2 + (length < 0 ? 0 : length + 2);
         if (pos > end) return -1;
         break;
       }
       case 42: // *
       case 126: // ~
       case 62: // >
-      case 37: // %
-      case 124: {
-        // |
-        let count = 0;
-        let negative = false;
-        let byte = 0;
-        while (pos < end && (byte = u8[pos]) !== CR) {
-          if (byte === 45) negative = true;
-          else count = count * 10 + byte - 48;
-          pos++;
-        }
-        pos += 2;
-        if (pos > end) return -1;
-        if (!negative) left += type === 37 || type === 124 ? count * 2 : count;
-        // An attribute precedes the reply that it describes.
-        if (type === 124) left++;
+        left += Math.max(0, headerNumber(u8, pos, line));
+        pos = line + 2;
         break;
-      }
+      case 37: // %
+        left += headerNumber(u8, pos, line) * 2;
+        pos = line + 2;
+        break;
+      case 124: // | precedes the reply that it describes
+        left += headerNumber(u8, pos, line) * 2 + 1;
+        pos = line + 2;
+        break;
       default:
-        while (pos < end && u8[pos] !== CR) pos++;
-        pos += 2;
-        if (pos > end) return -1;
+        pos = line + 2;
     }
   }
   return pos;
+}
+
+function headerNumber(u8: Buffer, pos: number, line: number): number {
+  const text = u8.latin1Slice(pos + 1, line);
+  if (!/^-?[0-9]{1,15}$/.test(text)) throw new ReplyFormatError(`'${text}' is no length`);
+  return Number(text);
+}
+
+/** Turns the bytes of a connection into values, in whatever pieces they come. */
+export class ReplyParser {
+  private memory: Buffer = Buffer.alloc(0);
+  /** Bytes [pos, end) of `memory` are not read yet. */
+  private pos = 0;
+  private end = 0;
+
+  /** Appends bytes; returns the replies that are complete now. Throws ReplyFormatError. */
+  push(chunk: Buffer): ReplyValue[] {
+    this.append(chunk);
+    const values: ReplyValue[] = [];
+    while (this.pos < this.end) {
+      if (skipReply(this.memory, this.pos, this.end) < 0) break;
+      values.push(this.value());
+    }
+    return values;
+  }
+
+  /** The memory doubles as a long reply comes in, so that its pieces are copied a few times only. */
+  private append(chunk: Buffer): void {
+    const pending = this.end - this.pos;
+    let memory = this.memory;
+    if (pending + chunk.length > memory.length)
+      memory = Buffer.allocUnsafe(Math.max(pending + chunk.length, memory.length * 2));
+    this.memory.copy(memory, 0, this.pos, this.end);
+    chunk.copy(memory, pending);
+    this.memory = memory;
+    this.pos = 0;
+    this.end = pending + chunk.length;
+  }
+
+  /** Bytes of a reply that is not complete. */
+  get pending(): number {
+    return this.end - this.pos;
+  }
+
+  /** The value at `pos`, which is complete. */
+  private value(): ReplyValue {
+    const type = String.fromCharCode(this.memory[this.pos]);
+    const text = this.line();
+    switch (type) {
+      case '+':
+        return new Status(text);
+      case '-':
+        return new ReplyError(text);
+      case ':': {
+        const value = Number(text);
+        return Number.isSafeInteger(value) ? value : BigInt(text);
+      }
+      case '$':
+        return text.startsWith('-') ? null : this.bytes(Number(text));
+      case '!':
+        return new ReplyError(this.bytes(Number(text)).latin1Slice());
+      case '=': {
+        const content = this.bytes(Number(text));
+        return new Verbatim(content.latin1Slice(0, 3), content.subarray(4));
+      }
+      case '*':
+        return text.startsWith('-') ? null : this.values(Number(text));
+      case '~':
+        return new Set(this.values(Number(text)));
+      case '>':
+        return new Push(this.values(Number(text)));
+      case '%':
+        return this.pairs(Number(text));
+      case '|':
+        this.pairs(Number(text));
+        return this.value();
+      case '_':
+        return null;
+      case '#':
+        return text === 't';
+      case ',':
+        return text === 'inf' ? Infinity : text === '-inf' ? -Infinity : Number(text);
+      case '(':
+        return BigInt(text);
+      default:
+        throw new ReplyFormatError(`'${type}' is no type of reply`);
+    }
+  }
+
+  private line(): string {
+    const cr = this.memory.indexOf(CR, this.pos);
+    const text = this.memory.latin1Slice(this.pos + 1, cr);
+    this.pos = cr + 2;
+    return text;
+  }
+
+  /** A copy: what is received later reuses nothing of it. */
+  private bytes(length: number): Buffer {
+    const bytes = Buffer.from(this.memory.subarray(this.pos, this.pos + length));
+    this.pos += length + 2;
+    return bytes;
+  }
+
+  private values(count: number): ReplyValue[] {
+    return Array.from({ length: count }, () => this.value());
+  }
+
+  private pairs(count: number): Map<ReplyValue, ReplyValue> {
+    const pairs = new Map<ReplyValue, ReplyValue>();
+    for (let i = 0; i < count; i++) {
+      const key = this.value();
+      pairs.set(key, this.value());
+    }
+    return pairs;
+  }
 }

@@ -9,7 +9,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'vitest';
 import { Server, type ServerOptions } from '../../src/server/server.ts';
-import { countReplies } from '../../src/resp/reply-parser.ts';
+import { skipReply } from '../../src/resp/reply-parser.ts';
 import { ModelStore } from '../model/store.ts';
 
 /** One command; numbers are sent in decimal. */
@@ -195,9 +195,8 @@ export class RawClient {
 function endOfReplies(bytes: Buffer, count: number): number {
   let pos = 0;
   for (let i = 0; i < count; i++) {
-    const one = countReplies(bytes, pos, bytes.length, 1);
-    if (one.count === 0) return -1;
-    pos = one.end;
+    pos = skipReply(bytes, pos, bytes.length);
+    if (pos < 0) return -1;
   }
   return pos;
 }
