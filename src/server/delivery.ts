@@ -19,6 +19,8 @@ export class Delivery {
   private readonly statistics: Statistics;
   /** Called when a connection has more to take; its output limits are to be checked. */
   onOutput: (client: Client) => void = () => {};
+  /** Called when a connection that is to be closed has got all that was held for it. */
+  onDone: (client: Client) => void = () => {};
 
   constructor(statistics: Statistics) {
     this.statistics = statistics;
@@ -66,7 +68,7 @@ export class Delivery {
       if (client.closed || client.socket === null) continue;
       this.statistics.outputBytes += bytes.length;
       client.socket.write(bytes);
-      if (client.heldBytes === 0 && client.closing) client.socket.end();
+      if (client.heldBytes === 0 && client.closing) this.onDone(client);
     }
     if (this.heldFrom === held.length) {
       held.length = 0;

@@ -178,6 +178,7 @@ export class Server {
     };
     this.outputLimits = outputLimits(this.config.text('client-output-buffer-limit'));
     this.delivery.onOutput = (client) => this.checkOutput(client);
+    this.delivery.onDone = (client) => this.finish(client);
     this.followConfig();
     if (options.log !== undefined) this.attach({ log: options.log });
   }
@@ -321,6 +322,7 @@ export class Server {
   }
 
   private disconnected(client: Client): void {
+    if (client.closed) return;
     client.closed = true;
     this.clients.delete(client.id);
     this.monitors.delete(client);
@@ -346,7 +348,14 @@ export class Server {
   /** Closes the connection at once. */
   kill(client: Client): void {
     client.socket?.destroy();
-    client.closed = true;
+    this.disconnected(client);
+  }
+
+  /** All that was due is sent: the client is gone for everybody else, its socket follows. */
+  private finish(client: Client): void {
+    const { socket } = client;
+    socket?.end(() => socket.destroy());
+    this.disconnected(client);
   }
 
   authenticate(client: Client, password: Buffer): boolean {
@@ -626,7 +635,7 @@ export class Server {
     this.turnScheduled = false;
     if (this.resumed.length > 0) this.beginTurn();
     this.sendTurn();
-    for (const client of this.closings) if (client.heldBytes === 0) finish(client);
+    for (const client of this.closings) if (client.heldBytes === 0) this.finish(client);
     this.closings.length = 0;
     if (this.blocking.anyone || this.waitTimer !== null) this.scheduleWaits();
   }
@@ -953,10 +962,6 @@ const sawUnlogged = (client: Client): boolean => {
   client.sawUnlogged = false;
   return saw;
 };
-
-function finish(client: Client): void {
-  client.socket?.end(() => client.socket?.destroy());
-}
 
 function endpoint(address: string | undefined, port: number | undefined): string {
   const host = (address ?? '?').replace(/^::ffff:/, '');

@@ -86,7 +86,9 @@ const REPLY_TIMEOUT_MS = 5000;
 /** A connection that returns replies as the bytes that came. */
 export class RawClient {
   private readonly socket: net.Socket;
-  private received: Buffer = Buffer.alloc(0);
+  /** Bytes [0, length) of a memory that doubles as needed. */
+  private memory: Buffer = Buffer.alloc(1024);
+  private length = 0;
   private waiting: {
     count: number;
     resolve: (bytes: Buffer) => void;
@@ -99,7 +101,12 @@ export class RawClient {
     this.socket = socket;
     socket.setNoDelay(true);
     socket.on('data', (chunk) => {
-      this.received = Buffer.concat([this.received, chunk]);
+      if (this.length + chunk.length > this.memory.length) {
+        const memory = Buffer.alloc(Math.max(this.memory.length * 2, this.length + chunk.length));
+        this.memory.copy(memory, 0, 0, this.length);
+        this.memory = memory;
+      }
+      this.length += chunk.copy(this.memory, this.length);
       this.settle();
     });
     socket.on('error', () => socket.destroy());
@@ -111,18 +118,24 @@ export class RawClient {
     });
   }
 
+  /** Bytes that have come and were not read. */
+  get unread(): Buffer {
+    return this.memory.subarray(0, this.length);
+  }
+
   private settle(): void {
     const { waiting } = this;
     if (waiting === null) return;
-    const end = endOfReplies(this.received, waiting.count);
+    const end = endOfReplies(this.unread, waiting.count);
     if (end >= 0) {
       this.waiting = null;
-      const bytes = this.received.subarray(0, end);
-      this.received = this.received.subarray(end);
+      const bytes = Buffer.from(this.memory.subarray(0, end));
+      this.memory.copyWithin(0, end, this.length);
+      this.length -= end;
       waiting.resolve(bytes);
     } else if (this.ended) {
       this.waiting = null;
-      waiting.reject(new Error(`connection closed; received ${JSON.stringify(this.received.toString())}`));
+      waiting.reject(new Error(`connection closed; received ${JSON.stringify(this.unread.toString())}`));
     }
   }
 
@@ -137,9 +150,7 @@ export class RawClient {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.waiting = null;
-        reject(
-          new Error(`no reply in ${timeoutMs} ms; received ${JSON.stringify(this.received.toString())}`),
-        );
+        reject(new Error(`no reply in ${timeoutMs} ms; received ${JSON.stringify(this.unread.toString())}`));
       }, timeoutMs);
       this.waiting = {
         count,
@@ -163,12 +174,7 @@ export class RawClient {
       if (Date.now() > deadline) throw new Error('the server keeps the connection open');
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
-    return this.received;
-  }
-
-  /** Bytes that have come and were not read. */
-  get unread(): Buffer {
-    return this.received;
+    return this.unread;
   }
 
   /** Sends one command and returns its reply as text, one character a byte. */
