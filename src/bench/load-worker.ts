@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ReplyKind } from '../resp/reply-scanner.ts';
 import type { CommandDefaults } from '../workloads/command-line.ts';
 import { parseDistribution } from '../workloads/distribution.ts';
-import { createRequestSource, KeyDraws } from '../workloads/request-source.ts';
+import { createRequestSource, KeyDraws, longestValue } from '../workloads/request-source.ts';
 import { largest, parseSizes, ValuePool } from '../workloads/values.ts';
 import { ClosedLoop, type Loop } from './closed-loop.ts';
 import { LoadControl } from './control.ts';
@@ -26,7 +26,11 @@ export default async function runLoad(spec: LoadSpec): Promise<LoadReport> {
     keyspace: spec.keyspace,
     values,
   };
-  const pool = new ValuePool(spec.seed, spec.compressibility, largest(values));
+  const pool = new ValuePool(
+    spec.seed,
+    spec.compressibility,
+    Math.max(largest(values), longestValue(spec.mix, defaults)),
+  );
   const recorder = new Recorder(spec, control);
   const check = spec.verify ? new ReadCheck(spec.mix, pool, values, recorder) : null;
 

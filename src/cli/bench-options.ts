@@ -156,6 +156,18 @@ export function outputOptions<T>(yargs: Argv<T>): Argv<T & OutputArguments> {
     }) as unknown as Argv<T & OutputArguments>;
 }
 
+/** Options that collect what they are given; of all others the last counts. */
+const COLLECTING = new Set(['_', 'op', 'target', 'serverOption', 'engineOption', 'command']);
+
+/** yargs makes an array of an option that is given twice. */
+export function lastGiven<T extends object>(args: T): T {
+  const entries = Object.entries(args).map(([name, value]: [string, unknown]) => [
+    name,
+    Array.isArray(value) && !COLLECTING.has(name) ? (value.at(-1) as unknown) : value,
+  ]);
+  return Object.fromEntries(entries) as T;
+}
+
 function positive(value: number | undefined, name: string, whole = true): void {
   if (value === undefined) return;
   if (!(value > 0) || (whole && !Number.isSafeInteger(value))) {
@@ -233,6 +245,11 @@ export function customWorkload(lines: readonly string[], settings: LoadSettings)
     });
     return { line, weight: match === null ? 1 : Number(match[1]), access: accessOfLine(line), name: line };
   });
+  if (settings.verify && operations.some(({ line }) => /\{value\s+\S/.test(line))) {
+    throw new UsageError(
+      '--verify: what is expected follows from the key and -d; leave the size out of {value}',
+    );
+  }
   if (operations.some(({ weight }) => !(weight > 0))) throw new UsageError('--op: weights must be above 0');
   const usesKeys = operations.some(({ line }) =>
     /^(get|set|mget|strlen|append|getrange|setrange)\b.*(\{key|key:__rand_int__)/i.test(line),

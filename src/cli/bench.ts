@@ -11,6 +11,7 @@ import {
   workloadsOf,
   type LoadArguments,
   type OutputArguments,
+  lastGiven,
 } from './bench-options.ts';
 import { runBench } from './bench-run.ts';
 import { exitWith, UsageError } from './exit-codes.ts';
@@ -66,7 +67,7 @@ export const builder = (yargs: Argv): Argv<BenchArguments> =>
       'up to the knee',
     ) as unknown as Argv<BenchArguments>;
 
-export const handler = (args: BenchArguments): Promise<void> => exitWith(() => runOne(args));
+export const handler = (args: BenchArguments): Promise<void> => exitWith(() => runOne(lastGiven(args)));
 
 async function runOne(args: BenchArguments): Promise<number> {
   const endless = args.requests === undefined && args.seconds === undefined;

@@ -7,7 +7,7 @@ import { ResultsDirectory } from '../bench/results-directory.ts';
 import { ENGINE_NAMES, type EngineName } from '../engines/engine.ts';
 import { resolveOptions } from '../engines/options.ts';
 import { parseSizes } from '../workloads/values.ts';
-import { outputOptions, type OutputArguments } from './bench-options.ts';
+import { outputOptions, type OutputArguments, lastGiven } from './bench-options.ts';
 import { exitCodeOf, printResults, writeResults } from './bench-run.ts';
 import { EXIT, exitWith, UsageError } from './exit-codes.ts';
 
@@ -72,7 +72,7 @@ export const builder = (yargs: Argv): Argv<EnginesArguments> =>
       ENGINE_WORKLOADS.map(({ id, description }) => `${id.padEnd(17)} ${description}`).join('\n'),
     ) as unknown as Argv<EnginesArguments>;
 
-export const handler = (args: EnginesArguments): Promise<void> => exitWith(() => run(args));
+export const handler = (args: EnginesArguments): Promise<void> => exitWith(() => run(lastGiven(args)));
 
 async function run(args: EnginesArguments): Promise<number> {
   const names = args.engines.split(',');

@@ -11,6 +11,7 @@ import {
   workloadsOf,
   type LoadArguments,
   type OutputArguments,
+  lastGiven,
 } from './bench-options.ts';
 import { runBench } from './bench-run.ts';
 import { exitWith, UsageError } from './exit-codes.ts';
@@ -144,7 +145,7 @@ export const builder = (yargs: Argv): Argv<MatrixArguments> =>
       'another server against Redis',
     ) as unknown as Argv<MatrixArguments>;
 
-export const handler = (args: MatrixArguments): Promise<void> => exitWith(() => runMatrix(args));
+export const handler = (args: MatrixArguments): Promise<void> => exitWith(() => runMatrix(lastGiven(args)));
 
 async function runMatrix(args: MatrixArguments): Promise<number> {
   const preset = args.quick ? QUICK : FULL;

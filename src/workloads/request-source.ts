@@ -15,7 +15,7 @@ import {
 } from './command-line.ts';
 import { createChooser, KeyPopulation, type Chooser, type Share } from './distribution.ts';
 import { Random } from './random.ts';
-import { sizeAt, type ValuePool } from './values.ts';
+import { largest, sizeAt, type ValuePool } from './values.ts';
 import type { OperationMix } from './workload.ts';
 
 export interface RequestSource {
@@ -59,6 +59,12 @@ export function createRequestSource(options: SourceOptions): RequestSource {
   return new VariableRequests(operations, options);
 }
 
+/** Bytes of the longest value that a mix can ask for: what its ValuePool must be able to give. */
+export function longestValue(mix: readonly OperationMix[], defaults: CommandDefaults): number {
+  const pieces = mix.flatMap(({ line }) => parseOperation(line, defaults).flatMap(({ args }) => args.flat()));
+  return Math.max(0, ...pieces.map((piece) => (piece.kind === 'value' ? largest(piece.sizes) : 0)));
+}
+
 /** Writes the lowest `digits` digits of `value` so that they end before `end`. */
 function writeDigits(u8: Buffer, end: number, digits: number, value: number): void {
   if (value > 0x7fffffff) {
@@ -99,7 +105,7 @@ class FixedRequests implements RequestSource {
     const sink = new ByteSink();
     const ends: { end: number; piece: Piece }[] = [];
     let userBytes = 0;
-    let largest = 0;
+    let highest = 0;
     for (let request = 0; request < batch; request++) {
       const start = sink.pos;
       if (!mix[0].inline) sink.ascii(`*${template.args.length}\r\n`);
@@ -127,11 +133,11 @@ class FixedRequests implements RequestSource {
     this.userBytesEach = mix[0].access === 'write' ? userBytes : 0;
     this.slots = ends.map(({ end, piece }) => {
       if (piece.kind !== 'index') return { end, chooser: null };
-      largest = Math.max(largest, piece.distribution.name === 'insert' ? Infinity : piece.size);
+      highest = Math.max(highest, piece.distribution.name === 'insert' ? Infinity : piece.size);
       return { end, chooser: options.draws.chooser(piece) };
     });
     // Leading zeros never change: only as many digits as the largest number has are written.
-    this.digits = Number.isFinite(largest) ? String(largest).length : KEY_DIGITS;
+    this.digits = Number.isFinite(highest) ? String(highest).length : KEY_DIGITS;
   }
 
   /** Nothing to do: a request's place is written again only after its reply. */
