@@ -57,7 +57,8 @@ export interface EffectGroup {
 }
 
 export interface Staged {
-  events: readonly StagedEvent[];
+  /** Null: a whole database has changed. */
+  events: readonly (StagedEvent | null)[];
   messages: readonly Message[];
 }
 
@@ -88,13 +89,15 @@ export class Context implements RequestTarget {
   mayBlock = true;
   /** The command waited, and runs again because one of its keys is ready. */
   resumed = false;
+  /** Something is staged that must be handed out when the command returns. */
+  staging = false;
   /** What the command asked to wait for; its reply is still to come. */
   blocked: BlockOptions | null = null;
   /** Keys changed by the command. */
   private changes = 0;
   private effects = 0;
   /** Events, changes and ready keys, in order; empty unless somebody observes them. */
-  private staged: StagedEvent[] = [];
+  private staged: (StagedEvent | null)[] = [];
   private readyKeys: { db: Database; key: string }[] = [];
   private published: Message[] = [];
   private randomState: number;
@@ -181,12 +184,15 @@ export class Context implements RequestTarget {
   }
 
   private stage(key: Slice, changed: boolean, eventClass: EventClass, event: string, db: Database): void {
+    this.staging = true;
     this.staged.push({ db, key: key.toBuffer(), changed, eventClass, event });
   }
 
   /** A blocked client that waits for this key may go on. */
   ready(key: Slice, db: Database = this.db): void {
-    if (this.server.blocking.anyone) this.readyKeys.push({ db, key: key.latin1() });
+    if (!this.server.blocking.anyone) return;
+    this.staging = true;
+    this.readyKeys.push({ db, key: key.latin1() });
   }
 
   /**
@@ -215,6 +221,7 @@ export class Context implements RequestTarget {
 
   /** Stages a message to the subscribers of a channel. */
   message(channel: Slice, message: Slice, sharded: boolean): void {
+    this.staging = true;
     this.published.push({ channel: channel.toBuffer(), message: message.toBuffer(), sharded });
   }
 
@@ -296,29 +303,39 @@ export class Context implements RequestTarget {
     }
   }
 
-  /** Every waiting client of the database looks again: it holds other data now. */
-  signalDatabase(db: Database): void {
-    for (const key of this.server.blocking.keysOf(db)) this.readyKeys.push({ db, key });
+  /** A whole database has changed: no client's cache of it holds. */
+  flushed(): void {
+    if (!this.server.tracking.anyone) return;
+    this.staging = true;
+    this.staged.push(null);
   }
 
-  /** True when something is staged that must be handed out. */
-  get staging(): boolean {
-    return this.staged.length + this.readyKeys.length + this.published.length > 0;
+  /** Every waiting client of the database looks again: it holds other data now. */
+  signalDatabase(db: Database): void {
+    for (const key of this.server.blocking.keysOf(db)) {
+      this.staging = true;
+      this.readyKeys.push({ db, key });
+    }
   }
 
   /** What the command, or the whole EXEC, has staged for others; ready keys stay for `signalReady`. */
   takeStaged(): Staged {
     const { staged: events, published: messages, server } = this;
+    this.staging = false;
     if (events.length > 0) this.staged = [];
     if (messages.length > 0) this.published = [];
-    for (const { changed, db, key } of events) if (changed) server.keyChanged(db, key);
+    for (const event of events) {
+      if (event === null) server.tracking.flushed();
+      else if (event.changed) server.keyChanged(event.db, event.key);
+    }
     return { events, messages };
   }
 
   /** Sends keyspace events and published messages to their subscribers. */
   announce({ events, messages }: Staged): void {
     const { server } = this;
-    for (const { db, key, eventClass, event } of events) server.notify(db, key, eventClass, event);
+    for (const staged of events)
+      if (staged !== null) server.notify(staged.db, staged.key, staged.eventClass, staged.event);
     for (const { channel, message, sharded } of messages) server.pubsub.publish(channel, message, sharded);
   }
 

@@ -133,7 +133,7 @@ export class Tracking {
       const client = this.server.clients.get(id);
       if (client === undefined || client.tracking === null || client.tracking.broadcast) continue;
       if (client === this.server.context.client) {
-        if (!client.tracking.noLoop) this.pending.push(key);
+        if (!client.tracking.noLoop) this.delay(key);
       } else {
         this.send(client, [key]);
       }
@@ -145,9 +145,15 @@ export class Tracking {
     this.readers.clear();
     this.items = 0;
     for (const client of this.clients) {
-      if (client === this.server.context.client) this.pending.push(null);
+      if (client === this.server.context.client) this.delay(null);
       else this.send(client, null);
     }
+  }
+
+  /** An invalidation for the client whose command runs: it follows the reply. */
+  private delay(key: string | null): void {
+    this.pending.push(key);
+    this.server.context.staging = true;
   }
 
   /** After a command's reply: what it changed itself. */
@@ -175,8 +181,10 @@ export class Tracking {
   }
 
   private send(client: Client, keys: readonly string[] | null): void {
-    const state = client.tracking!;
+    const state = client.tracking;
     const { server } = this;
+    // Tracking may have been switched off by the command that made the change.
+    if (state === null) return;
     let target = client;
     if (state.redirect !== 0) {
       const other = server.clients.get(state.redirect);

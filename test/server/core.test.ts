@@ -440,6 +440,32 @@ describe('client-side caching', () => {
     ]);
   });
 
+  test('a client that waited hears of its own change after the reply', async () => {
+    const other = await pair.another();
+    await both(async (client) => {
+      const feeder = client === pair.ours ? other.ours : other.theirs;
+      await feeder.send('RPUSH', 'to', 'a');
+      await client.send('HELLO', 3);
+      await client.send('CLIENT', 'TRACKING', 'on');
+      await client.send('LRANGE', 'to', 0, -1);
+      client.write('BLMOVE from to LEFT LEFT 0\r\n');
+      await feeder.send('PING');
+      await feeder.send('RPUSH', 'from', 'x');
+      return (await client.read(2)).toString();
+    });
+  });
+
+  test('a transaction is not interleaved with what it invalidates', async () => {
+    await both(async (client) => {
+      await client.send('HELLO', 3);
+      await client.send('CLIENT', 'TRACKING', 'on');
+      await client.send('SET', 'a', 1);
+      await client.send('GET', 'a');
+      client.write('MULTI\r\nSET a 2\r\nFLUSHALL\r\nGET a\r\nEXEC\r\n');
+      return (await client.read(7)).toString();
+    });
+  });
+
   test('invalidations', async () => {
     const other = await pair.another();
     await both(async (client) => {

@@ -26,7 +26,7 @@ function flushDb(context: Context): void {
   checkFlushOptions(context);
   empty(context, context.db);
   context.effect('FLUSHDB');
-  context.server.tracking.flushed();
+  context.flushed();
   context.reply.ok();
 }
 
@@ -35,7 +35,7 @@ function flushAll(context: Context): void {
   checkFlushOptions(context);
   for (let i = 0; i < store.databaseCount; i++) empty(context, store.database(i));
   context.effect('FLUSHALL');
-  context.server.tracking.flushed();
+  context.flushed();
   context.reply.ok();
 }
 
@@ -59,7 +59,7 @@ function swapDb(context: Context): void {
     store.swap(a, b);
     context.signalDatabase(first);
     context.signalDatabase(second);
-    server.tracking.flushed();
+    context.flushed();
   }
   server.changes++;
   context.effect('SWAPDB', a, b);
