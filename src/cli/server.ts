@@ -2,11 +2,12 @@
 import { spawn } from 'node:child_process';
 import { existsSync, unlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Argv } from 'yargs';
 import pc from 'picocolors';
 import pino from 'pino';
 import { formatSize } from '../bytes/size.ts';
-import { ENGINE_OPTIONS } from '../engines/options.ts';
+import { ENGINE_OPTIONS, engineMemory } from '../engines/options.ts';
 import { EngineError, type EngineName } from '../engines/engine.ts';
 import { readConfigFile, ConfigFileError } from '../server/config-file.ts';
 import { Config, ConfigError, findParameter, parameterNames } from '../server/config.ts';
@@ -14,6 +15,7 @@ import { ListenError } from '../server/network.ts';
 import { parameterGroups, showParameter, type Parameter } from '../server/parameters.ts';
 import { Server, type InfoFields, type Logger } from '../server/server.ts';
 import { VERSION } from '../server/version.ts';
+import { checkpointMemory } from '../store/checkpoint.ts';
 import { DataDirectoryError } from '../store/data-directory.ts';
 import { openPersistentStore, type PersistentStore } from '../store/persistent-store.ts';
 import type { RecoveryProgress } from '../store/recovery.ts';
@@ -32,8 +34,12 @@ const EXIT = {
   failed: 4,
 } as const;
 
+/** A recovery shorter than this (ms) is not seen by clients: the port opens after it. A longer one answers -LOADING. */
+const QUIET_START_MS = 3000;
 /** Milliseconds between two lines that tell of recovery. */
 const PROGRESS_MS = 2000;
+/** Anonymous memory beside tier, engine and checkpoint: the program, its threads' heaps, buffers of connections. */
+const OTHER_MEMORY = 200 * 1024 * 1024;
 /** Milliseconds that connections have to take their last replies. */
 const GOODBYE_MS = 100;
 
@@ -164,7 +170,8 @@ function banner(config: Config): string {
 
 // ---- The server's life
 
-function engineOptions(config: Config, engine: EngineName): Record<string, number | boolean> {
+function engineOptions(config: Config): Record<string, number | boolean> {
+  const engine = config.text('engine') as EngineName;
   const options: Record<string, number | boolean> = {};
   for (const { name, kind } of ENGINE_OPTIONS[engine])
     if (config.changed.has(name)) options[name] = kind === 'switch' ? config.flag(name) : config.number(name);
@@ -231,6 +238,10 @@ class RunningServer {
       });
     process.on('uncaughtException', (error) => this.fatal(error));
     process.on('unhandledRejection', (error) => this.fatal(error));
+    server.statistics.loopDelay.start();
+    server.sections = { memory: () => this.memoryAccount() };
+    const opening = this.openStore();
+    await Promise.race([opening, delay(QUIET_START_MS, undefined, { ref: false })]);
     await server.listen();
     this.writePidFile();
     if (process.stdout.isTTY && config.text('logfile') === '') process.stdout.write(banner(config));
@@ -238,7 +249,7 @@ class RunningServer {
       `Ardent ${VERSION}: engine ${config.text('engine')}, directory ${path.resolve(config.text('dir'))}, ` +
         `port ${config.number('port')}, appendfsync ${config.text('appendfsync')}`,
     );
-    const persistent = await this.openStore();
+    const persistent = await opening;
     this.persistent = persistent;
     persistent.flush = () => server.flushEffects();
     const limits = persistent.checkpointer.limits;
@@ -263,7 +274,7 @@ class RunningServer {
     return openPersistentStore(this.store, {
       path: path.resolve(config.text('dir')),
       engine,
-      engineOptions: engineOptions(config, engine),
+      engineOptions: engineOptions(config),
       appendfsync: config.text('appendfsync') as 'always' | 'everysec' | 'no',
       checkpoint: checkpointLimits(config),
       replay: (payload) => server.replay(payload),
@@ -279,10 +290,26 @@ class RunningServer {
     });
   }
 
+  /** What anonymous memory stays within, a line each. */
+  private memoryAccount(): InfoFields {
+    const { config, store } = this;
+    const tier = store.memory.limit;
+    const engine = engineMemory(config.text('engine') as EngineName, engineOptions(config));
+    const checkpoint = checkpointMemory(checkpointLimits(config));
+    return {
+      memory_account_tier: tier,
+      memory_account_engine: engine,
+      memory_account_checkpoint: checkpoint,
+      memory_account_other: OTHER_MEMORY,
+      memory_account_total: tier + engine + checkpoint + OTHER_MEMORY,
+    };
+  }
+
   private sections(persistent: PersistentStore<Tier>): Record<string, () => InfoFields> {
     const { log, checkpointer, recovered, directory } = persistent;
     const { config, store } = this;
     return {
+      memory: () => this.memoryAccount(),
       engine: () => ({
         engine: config.text('engine'),
         engine_binding: directory.identity.binding,

@@ -149,6 +149,27 @@ export function resolveOptions(engine: EngineName, given: EngineOptions): Engine
   return resolved;
 }
 
+/** RocksDB's own default, which its binding leaves as it is. */
+const ROCKSDB_BLOCK_CACHE = 32 * MB;
+
+/** Bytes of anonymous memory that an engine may hold for as long as it is open: caches and write buffers. */
+export function engineMemory(engine: EngineName, given: EngineOptions): number {
+  const options = resolveOptions(engine, given);
+  const value = (name: string): number => Number(options[`${engine}.${name}`]);
+  switch (engine) {
+    case 'leveldb':
+      return value('block-cache-size') + 2 * value('write-buffer-size');
+    case 'rocksdb':
+      return (
+        value('block-cache') * ROCKSDB_BLOCK_CACHE +
+        value('max-write-buffer-number') * value('write-buffer-size')
+      );
+    case 'lmdb':
+      // Its cache is the system's, of mapped pages; those of a transaction count with the checkpoint.
+      return 0;
+  }
+}
+
 function optionValue(spec: OptionSpec, value: string | number | boolean): number | boolean {
   if (spec.kind === 'switch') {
     if (value === true || value === 'yes' || value === 'true') return true;

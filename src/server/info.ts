@@ -1,6 +1,7 @@
 /** INFO: Redis's sections and fields, and those of the engine, the tier, the log and checkpoints. */
 import os from 'node:os';
 import type { Server, InfoFields } from './server.ts';
+import { residentMemory } from './resident-memory.ts';
 import { REDIS_VERSION, VERSION } from './version.ts';
 
 /** Sections shown by a plain INFO, in order; `name` is the title. */
@@ -38,6 +39,7 @@ const percent = (part: number, whole: number): string =>
 
 /** Text of the asked sections; none asked: the default ones. */
 export function infoText(server: Server, asked: readonly string[]): string {
+  // A section of the name of one below adds its lines to that one.
   const own = Object.keys(server.sections);
   const wanted = new Set<string>();
   const words = asked.length === 0 ? ['default'] : asked.map((word) => word.toLowerCase());
@@ -50,7 +52,7 @@ export function infoText(server: Server, asked: readonly string[]): string {
   const parts: string[] = [];
   for (const name of orderOfSections(own)) {
     if (!wanted.has(name)) continue;
-    const fields = own.includes(name) ? server.sections[name]() : section(server, name);
+    const fields = { ...section(server, name), ...server.sections[name]?.() };
     const title = name === 'cpu' ? 'CPU' : name[0].toUpperCase() + name.slice(1);
     const lines = Object.entries(fields).map(([field, value]) => `${field}:${value}\r\n`);
     parts.push(`# ${title}\r\n${lines.join('')}`);
@@ -59,12 +61,13 @@ export function infoText(server: Server, asked: readonly string[]): string {
 }
 
 function orderOfSections(own: readonly string[]): readonly string[] {
+  const builtin: readonly string[] = DEFAULT;
   return [
     'server',
     'clients',
     'memory',
     'persistence',
-    ...own,
+    ...own.filter((name) => !builtin.includes(name)),
     'stats',
     'replication',
     'cpu',
@@ -190,7 +193,16 @@ function memorySection(server: Server): InfoFields {
     mem_allocator: 'arena',
     active_defrag_running: 0,
     lazyfree_pending_objects: 0,
+    ...residentFields(),
   };
+}
+
+/** What the process holds of its own, and what it only maps of files; where the system tells the two apart. */
+function residentFields(): InfoFields {
+  const resident = residentMemory();
+  return resident === null
+    ? {}
+    : { used_memory_anonymous: resident.anonymous, used_memory_file_backed: resident.fileBacked };
 }
 
 function persistenceSection(server: Server): InfoFields {
@@ -248,6 +260,8 @@ function statsSection(server: Server): InfoFields {
   };
   for (const [kind, milliseconds] of latency.longestSlices)
     fields[`longest_slice_usec_${kind}`] = Math.round(milliseconds * 1000);
+  for (const [name, microseconds] of Object.entries(statistics.loopDelay.percentiles()))
+    fields[`event_loop_delay_usec_${name}`] = microseconds;
   return fields;
 }
 

@@ -1,5 +1,7 @@
 /** What the server counts since its start or CONFIG RESETSTAT. */
 
+import { LoopDelay } from './loop-delay.ts';
+
 /** Samples of the momentary rates, one each 100 ms. */
 const SAMPLES = 16;
 /** Distinct error codes that are counted; more are left out, so that a client cannot fill the memory. */
@@ -48,6 +50,7 @@ export class Statistics {
   readonly commandRate = new Rate();
   readonly inputRate = new Rate();
   readonly outputRate = new Rate();
+  readonly loopDelay = new LoopDelay();
 
   reset(): void {
     this.connectionsReceived = 0;
@@ -61,6 +64,7 @@ export class Statistics {
     this.clientsClosedByOutputLimit = 0;
     this.errorReplies = 0;
     this.errors.clear();
+    this.loopDelay.reset();
   }
 
   /** Counts the error reply at [start, end) by its code word. */

@@ -18,7 +18,7 @@ import type { Disk } from './disk.ts';
 import { faultPoint } from './fault-point.ts';
 import type { CommandLog } from './log.ts';
 import { encodeMeta } from './meta-row.ts';
-import { RedoWriter, type RedoFile } from './redo.ts';
+import { REDO_BUFFER_BYTES_MAX, RedoWriter, type RedoFile } from './redo.ts';
 import { META_KEY } from './row-format.ts';
 import type { PurgeRange, RowSource } from './row-source.ts';
 
@@ -48,6 +48,14 @@ export const CHECKPOINT_DEFAULTS: Readonly<CheckpointOptions> = {
   ageMs: 60_000,
   batchBytes: 64 * MB,
 };
+
+/** Copies of a batch while it is applied: as read, the next one, sealed, and the engine's own. */
+const BATCH_COPIES = 4;
+
+/** Bytes of memory that a checkpoint may take at most: rows on their way to the redo file and to the engine. */
+export function checkpointMemory(limits: CheckpointOptions): number {
+  return REDO_BUFFER_BYTES_MAX + BATCH_COPIES * limits.batchBytes;
+}
 
 /** CPU time of one slice of copying. Rule 5 allows 10 ms; this is what a request waits at most. */
 const SLICE_MS = 1;

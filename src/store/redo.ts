@@ -30,6 +30,9 @@ const PENDING_BYTES_MAX = 8 * 1024 * 1024;
 /** Sinks kept for the next chunks. */
 const SPARE_SINKS_MAX = 8;
 
+/** What a RedoWriter holds at most: see `bufferBytes`. A chunk in flight is in a sink of twice its size. */
+export const REDO_BUFFER_BYTES_MAX = 2 * PENDING_BYTES_MAX + SPARE_SINKS_MAX * 2 * CHUNK_BYTES;
+
 /** A complete redo file. */
 export interface RedoFile {
   path: string;
