@@ -15,6 +15,7 @@ await yargs(hideBin(process.argv))
   .command(commands)
   .demandCommand(1, 'Name a command; `ardent --help` lists them.')
   .strict()
+  .showHelpOnFail(false, 'See --help.')
   .wrap(100)
   .help()
   .parseAsync();
