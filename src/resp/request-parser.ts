@@ -275,6 +275,9 @@ export class RequestReader {
     return /^(?:0|-?[1-9][0-9]{0,14})$/.test(text) ? Number(text) : undefined;
   }
 
+  /** Words of the last inline request: what its arguments show. */
+  private words = NO_MEMORY;
+
   private inline(target: RequestTarget): boolean {
     const lf = this.memory.indexOf(LF, this.at);
     if (lf < 0 || lf >= this.end) {
@@ -284,9 +287,17 @@ export class RequestReader {
     const stop = lf > this.at && this.memory[lf - 1] === CR ? lf - 1 : lf;
     const words = splitWords(this.memory.latin1Slice(this.at, stop));
     if (words === undefined) throw new ProtocolError('unbalanced quotes in request');
-    this.at = lf + 1;
     growArgs(target.args, words.length);
-    words.forEach((word, i) => target.args[i].setSlice(Slice.from(Buffer.from(word, 'latin1'))));
+    // Words without their quotes are never longer than the line.
+    if (this.words.length < lf - this.at + 1) this.words = allocatePadded(lf - this.at + 1);
+    const view = viewOf(this.words.buffer);
+    let start = 0;
+    words.forEach((word, i) => {
+      const end = start + this.words.write(word, start, 'latin1');
+      target.args[i].set(this.words, view, start, end);
+      start = end;
+    });
+    this.at = lf + 1;
     target.argc = words.length;
     target.requestStart = -1;
     return true;
