@@ -30,6 +30,8 @@ const DEPTH_MASK = 0x3f;
 const CHAINED = 0x80;
 /** Slots in use at which a segment splits: 0.82 of it, where a miss takes about 15 probes. */
 const SPLIT_AT = 838;
+/** Slots in use of a segment, on average, of a table made for a known number of keys. */
+const RESERVED_SLOTS = 600;
 /** Two neighbours that together have fewer become one. */
 const MERGE_BELOW = 384;
 /** The directory may have this many entries a segment; beyond it segments are chained rather than split. */
@@ -68,6 +70,22 @@ export class KeyTable {
   /** Bytes of the directory; segments are in the arena. */
   get directoryBytes(): number {
     return this.directory.length * 7;
+  }
+
+  /**
+   * Makes the segments that `count` keys will need; does nothing unless the table is empty. Keys that
+   * come in the order of their hashes, as rows do, would otherwise all meet in one segment that
+   * splitting does not help.
+   */
+  reserve(count: number): void {
+    if (this.segments > 0 || count <= RESERVED_SLOTS) return;
+    const depth = Math.ceil(Math.log2(count / RESERVED_SLOTS));
+    const entries = 2 ** depth;
+    this.directory = new Int32Array(entries);
+    this.info = new Uint8Array(entries);
+    this.used = new Uint16Array(entries);
+    this.depth = depth;
+    for (let first = 0; first < entries; first++) this.link(first, this.newSegment(), depth);
   }
 
   /** Directory entry of a hash. */

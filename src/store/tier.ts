@@ -394,7 +394,9 @@ export class Tier implements Store, RowSource, KeyspaceGround {
           `database ${index} has ${size} keys, but only ${this.databaseCount} databases are configured`,
         );
       }
-      this.databases[index].keyspace = this.newKeyspace(view.getUint32(pos, true), -1);
+      const keyspace = this.newKeyspace(view.getUint32(pos, true), -1);
+      keyspace.table.reserve(size);
+      this.databases[index].keyspace = keyspace;
       expected.push({ index, size, expiring: Number(view.getBigUint64(pos + 12, true)) });
     }
     for (let index = count; index < this.databaseCount; index++) {
