@@ -153,6 +153,8 @@ class Life {
     }
     watcher.phase('drain');
     const began = performance.now();
+    // Ours writes back when it must; SAVE makes it do so now, and answers when it is done.
+    if (target.info.kind === 'ardent') await this.target.control.call('SAVE');
     const settled = await this.drain();
     const sample = sampler.take();
     session.drain = {

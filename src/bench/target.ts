@@ -73,6 +73,9 @@ function ownTarget(
         const process = child;
         const server = await control.info();
         info.version = server.ardent_version ?? server.redis_version ?? info.version;
+        if (info.mode === 'engine-bound' && server.tier_limit_bytes !== '0') {
+          throw new Error(`it keeps ${server.tier_limit_bytes} bytes in memory, so it is not engine-bound`);
+        }
         return {
           address,
           control,

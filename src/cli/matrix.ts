@@ -32,7 +32,7 @@ interface MatrixArguments extends LoadArguments, OutputArguments {
 }
 
 /** About three minutes on two processors, five targets and fifteen rows. */
-const QUICK = { seconds: 0.3, warmup: 0.08, requests: 60_000, keyspace: 100_000, repeats: 5, drain: 2 };
+const QUICK = { seconds: 0.25, warmup: 0.15, requests: 60_000, keyspace: 100_000, repeats: 5, drain: 2 };
 /** About fifty minutes. */
 const FULL = { seconds: 5, warmup: 1, requests: 1_000_000, keyspace: 1_000_000, repeats: 5, drain: 60 };
 
