@@ -6,33 +6,30 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 
 const TERMINATION_PATIENCE_MS = 5_000;
 const LOG_TAIL_BYTES = 2_000;
 
 let reaper: ChildProcess | null = null;
-let entries = 0;
 
+/** The reaper lives as long as this process, whose end it notices by the end of its input. */
 function tellReaper(line: { add: boolean; pid?: number; directory?: string }): void {
-  entries += line.add ? 1 : -1;
   if (reaper === null) {
-    reaper = spawn(process.execPath, [new URL('./reaper.js', import.meta.url).pathname], {
+    reaper = spawn(process.execPath, [fileURLToPath(new URL('./reaper.js', import.meta.url))], {
       stdio: ['pipe', 'ignore', 'ignore'],
       detached: true,
     });
     reaper.unref();
+    // Should it die, what it was for is done here all the same.
     reaper.stdin!.on('error', () => {});
-    (reaper.stdin as unknown as { unref(): void }).unref();
+    (reaper.stdin as Socket).unref();
   }
   reaper.stdin!.write(`${JSON.stringify(line)}\n`);
-  if (entries === 0) {
-    reaper.stdin!.end();
-    reaper = null;
-  }
 }
 
 /** A fresh directory for one life of a target. */

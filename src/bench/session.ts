@@ -286,7 +286,7 @@ class Life {
     }
     const death = this.target.death();
     if (death !== null) error = `the target died: ${death}`;
-    const run = toRun(row, target.info.id, repeat, startedAt, outcome, error, sampler);
+    const run = toRun(row, target.info.id, repeat, settings.workers, startedAt, outcome, error, sampler);
     this.outcome.runs.push(run);
     watcher.finished({ ...run, session: 0, order: 0 });
   }
@@ -296,6 +296,7 @@ function toRun(
   row: Row,
   target: string,
   repeat: number,
+  workers: number,
   startedAt: string,
   outcome: LoadOutcome | null,
   error: string | null,
@@ -344,7 +345,7 @@ function toRun(
       : {}),
     resources: outcome === null ? null : resourcesOf(samples, from, outcome.endedAt),
     client: {
-      workers: 1,
+      workers,
       cpuSeconds: first && last ? last.clientCpuSeconds - first.clientCpuSeconds : null,
       utilisation: outcome?.utilisation ?? null,
       gcPauseMs: outcome?.gcPauseMs ?? null,

@@ -79,7 +79,7 @@ tbody th { font-weight: 600; }
 tbody th small { display: block; font-weight: 400; color: var(--faint); font-size: 11.5px; }
 td .value { font-size: 14.5px; } td.best .value { font-weight: 680; }
 td .under { display: flex; gap: 5px; justify-content: flex-end; align-items: baseline; min-height: 18px; flex-wrap: wrap; }
-td .ratio { font-size: 11.5px; color: var(--soft); } td .ratio.hi { color: var(--good); } td .ratio.lo { color: var(--bad); }
+td .ratio { font-size: 11.5px; color: var(--soft); } td .ratio:empty { display: none; } td .ratio.hi { color: var(--good); } td .ratio.lo { color: var(--bad); }
 td .bar { height: 3px; border-radius: 2px; background: var(--wash); margin-top: 4px; overflow: hidden; } td .bar i { display: block; height: 100%; background: var(--c); margin-left: auto; }
 td.failed .value { color: var(--bad); } td.missing .value { color: var(--faint); }
 .badge { display: inline-block; font-size: 9.5px; letter-spacing: .03em; font-weight: 650; line-height: 1.5; padding: 0 5px; border-radius: 4px; background: var(--warn); color: var(--warn-ink); }
@@ -109,6 +109,7 @@ footer { max-width: 1180px; margin: 48px auto 0; padding: 16px 24px 40px; color:
   main, header.page, footer { padding-left: 16px; padding-right: 16px; } header.page { padding-top: 24px; }
   h1 { font-size: 24px; } .guide { columns: 1; } .forest { padding: 12px; } .forest .row { grid-template-columns: 96px 1fr; } .forest .what { font-size: 11.5px; }
   .verdicts { grid-template-columns: 1fr 1fr; gap: 8px; } .verdict { padding: 10px 12px; } .verdict .number { font-size: 22px; }
+  #cells tbody th small { display: none; } #cells tbody th, #cells thead th:first-child { white-space: normal; max-width: 104px; min-width: 96px; font-size: 12.5px; }
   .charts { padding: 4px 12px 14px; } th, td { padding: 6px 9px; } dl:not(.options) { grid-template-columns: 1fr; gap: 0; } dl:not(.options) dd { margin-bottom: 6px; }
   svg text { font-size: 13px; }
 }
