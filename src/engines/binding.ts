@@ -43,5 +43,7 @@ export interface Binding {
   /** Fills an empty directory; the host adds the identity file. */
   backup(directory: string): Promise<void>;
   stats(): Promise<Omit<EngineStats, 'diskBytes'>>;
+  /** Makes the write under way fail soon. Absent where a write cannot be stopped. */
+  abandonWrite?(): void;
   close(): Promise<void>;
 }

@@ -66,6 +66,10 @@ export interface ApplyOptions {
   sync?: boolean;
 }
 
+export interface CloseOptions {
+  abandon?: boolean;
+}
+
 export interface Engine {
   readonly name: EngineName;
   /** Rows in the order of `keys`; absent rows have DELETE_LENGTH and no value. */
@@ -94,8 +98,12 @@ export interface Engine {
    * `connectEngine` (src/engines/open.ts). Closing that client ends only the connection.
    */
   connect(): MessagePort;
-  /** Rejects what is pending with ENGINE_DEAD after finishing writes under way; releases the directory's lock. */
-  close(): Promise<void>;
+  /**
+   * Rejects what is pending with ENGINE_DEAD after finishing the write under way; releases the
+   * directory's lock. With `abandon` that write is given up if the engine can (nothing of its batch is
+   * then there): for an end that must be soon.
+   */
+  close(options?: CloseOptions): Promise<void>;
 }
 
 export const ENGINE_NAMES = ['leveldb', 'lmdb', 'rocksdb'] as const;

@@ -9,7 +9,8 @@ import { markCopy } from './identity.ts';
 import { KEY_BYTES_MAX, KEY_BYTES_MIN, ROW_HEADER } from './packed.ts';
 import { Lane } from './pace.ts';
 import type { Reply, Request, Result } from './protocol.ts';
-import { openRows, sealRows } from './row-checksum.ts';
+import { openRows, sealRows, sealRowsAt } from './row-checksum.ts';
+import { rowOrder } from './row-order.ts';
 
 /** Bytes read from a file at a time: a slice's worth. */
 const READ_BYTES = 1024 * 1024;
@@ -44,7 +45,7 @@ export class Host {
     port.on('message', (request: Request) => {
       if (request.op === 'connect') this.serve(request.port);
       else if (request.op === 'scanEnd') this.track(this.endScan(scans, request.scan));
-      else if (request.op === 'close') void this.close(port, request.id);
+      else if (request.op === 'close') void this.close(port, request.id, request.abandon);
       else this.track(this.answer(port, scans, request));
     });
     port.on('close', () => {
@@ -142,13 +143,13 @@ export class Host {
     length: number,
     options: ApplyOptions,
   ): Promise<number> {
-    const wantedBytes = options.batchBytes ?? BATCH_BYTES_DEFAULT;
-    const batchBytes = Math.min(wantedBytes, this.binding.applyBytesMax);
+    const windowBytes = options.batchBytes ?? BATCH_BYTES_DEFAULT;
+    const batchBytes = Math.min(windowBytes, this.binding.applyBytesMax);
     const end = offset + length;
     let total = 0;
     const file = await open(path, 'r');
     try {
-      let memory = new ArrayBuffer(Math.min(batchBytes, length));
+      let memory = new ArrayBuffer(Math.min(windowBytes, length));
       let filled = 0;
       let at = offset;
       while (at < end) {
@@ -161,14 +162,16 @@ export class Host {
           memory = larger;
           continue;
         }
-        const batch = { bytes: memory, length: bytes, rows };
-        const rest = new Uint8Array(memory.slice(bytes, filled));
-        memory = new ArrayBuffer(Math.max(Math.min(batchBytes, end - at - bytes), rest.length));
-        new Uint8Array(memory).set(rest);
-        filled = rest.length;
+        const order = await rowOrder(memory, bytes, rows);
+        for (let done = 0; done < rows;) {
+          const batch = sealRowsAt(memory, order, done, batchBytes);
+          done += batch.rows;
+          await this.writes.run(() => this.binding.write(batch));
+        }
+        new Uint8Array(memory).copyWithin(0, bytes, filled);
+        filled -= bytes;
         at += bytes;
         total += rows;
-        await this.writes.run(() => this.binding.write(sealRows(batch)));
       }
     } finally {
       await file.close();
@@ -205,8 +208,9 @@ export class Host {
     return new EngineError('ENGINE_DEAD', `engine ${this.engine} in ${this.directory} is closed`);
   }
 
-  private async close(port: MessagePort, id: number): Promise<void> {
+  private async close(port: MessagePort, id: number, abandon: boolean): Promise<void> {
     this.closing = true;
+    if (abandon) this.binding.abandonWrite?.();
     let reply: Reply = { id, result: undefined };
     try {
       const reason = this.closed();

@@ -13,6 +13,8 @@ import { RowCursor } from './packed.ts';
 
 export interface WriterStart {
   path: string;
+  /** One 32-bit word; when it is not zero, a write under way is to be given up. */
+  abandoned: SharedArrayBuffer;
   options: Site['options'];
 }
 
@@ -24,7 +26,8 @@ export type WriterRequest =
 
 export type WriterReply = { id: number; error?: unknown; code?: EngineError['code'] };
 
-const { path, options } = workerData as WriterStart;
+const { path, options, abandoned } = workerData as WriterStart;
+const abandonedWord = new Int32Array(abandoned);
 let db = openLmdbFile(path, options, false);
 
 /** Bytes of rows copied in one transaction. */
@@ -39,6 +42,8 @@ function write(batch: PackedBatch): void {
   try {
     db.transactionSync(() => {
       while (again.advance()) {
+        if (Atomics.load(abandonedWord, 0) !== 0)
+          throw new Error('the write was given up: the engine is closed');
         if (again.value === undefined) db.removeSync(again.key);
         else db.putSync(again.key, again.value);
       }

@@ -36,7 +36,7 @@ export async function openLmdb(site: Site): Promise<Binding> {
   for (const name of await readdir(directory)) {
     if (name.includes('.mdb.new')) await rm(join(directory, name), { force: true });
   }
-  const writer = new Writer({ path: file.path, options });
+  const writer = new Writer({ path: file.path, options, abandoned: new SharedArrayBuffer(4) });
   await writer.online();
   return new LmdbBinding(site, file, writer);
 }
@@ -115,8 +115,11 @@ class DataFile {
 }
 
 class LmdbBinding implements Binding {
-  /** Each batch is a commit that waits for the disk: the fewer the better. */
-  readonly applyBytesMax = Infinity;
+  /**
+   * Each batch is a commit that waits for the disk, but all pages that it changes, one of 4 KB for each
+   * row at worst, are copied to memory until then, and that memory is kept for the next.
+   */
+  readonly applyBytesMax = Number(process.env.LMDBMAX ?? 8) * 1024 ** 2;
   private readonly site: Site;
   private readonly writer: Writer;
   private file: DataFile;
@@ -223,6 +226,14 @@ class LmdbBinding implements Binding {
     });
   }
 
+  /**
+   * Also needed for the process to end at all: a thread that is terminated within a transaction of
+   * lmdb-js keeps the environment's mutex, for which the cleanup at the end then waits for ever.
+   */
+  abandonWrite(): void {
+    this.writer.abandonWrite();
+  }
+
   async close(): Promise<void> {
     await this.writer.close();
     await this.file.db.close();
@@ -280,8 +291,10 @@ class Writer {
   private readonly worker: Worker;
   private readonly pending = new Map<number, { resolve(): void; reject(error: unknown): void }>();
   private lastId = 0;
+  private readonly abandoned: Int32Array;
 
   constructor(start: WriterStart) {
+    this.abandoned = new Int32Array(start.abandoned);
     this.worker = new Worker(new URL('./lmdb-writer.js', import.meta.url), {
       name: 'lmdb-writer',
       workerData: start,
@@ -298,6 +311,10 @@ class Writer {
     this.worker.on('error', (error) => {
       throw error;
     });
+  }
+
+  abandonWrite(): void {
+    Atomics.store(this.abandoned, 0, 1);
   }
 
   async online(): Promise<void> {

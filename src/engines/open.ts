@@ -2,7 +2,13 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { EngineClient } from './client.ts';
-import { EngineError, type Engine, type EngineName, type EngineOptions } from './engine.ts';
+import {
+  EngineError,
+  type CloseOptions,
+  type Engine,
+  type EngineName,
+  type EngineOptions,
+} from './engine.ts';
 import { resolveOptions } from './options.ts';
 import type { Opened, Start } from './protocol.ts';
 
@@ -81,15 +87,15 @@ export class OwnedEngine extends EngineClient {
     worker.on('exit', () => this.end(deadThread(name, directory)));
   }
 
-  override close(): Promise<void> {
-    this.closed ??= this.shutDown();
+  override close(options: CloseOptions = {}): Promise<void> {
+    this.closed ??= this.shutDown(options.abandon === true);
     return this.closed;
   }
 
-  private async shutDown(): Promise<void> {
+  private async shutDown(abandon: boolean): Promise<void> {
     const exited = once(this.worker, 'exit');
     try {
-      await this.call((id) => ({ op: 'close', id }));
+      await this.call((id) => ({ op: 'close', id, abandon }));
     } finally {
       this.end(new EngineError('ENGINE_DEAD', `engine ${this.name} is closed`));
       this.port.close();

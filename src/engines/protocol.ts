@@ -24,7 +24,7 @@ export type Request =
   | { op: 'backup'; id: number; directory: string }
   | { op: 'stats'; id: number }
   | { op: 'connect'; port: MessagePort }
-  | { op: 'close'; id: number };
+  | { op: 'close'; id: number; abandon: boolean };
 
 export type Result = PackedRows | EngineStats | number | undefined;
 

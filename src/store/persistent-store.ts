@@ -19,7 +19,6 @@ import type { RowSource } from './row-source.ts';
 
 /** Of the ten seconds in which a server ends: what the last checkpoint may take. */
 const CLOSE_BUDGET_MS = 7000;
-const ENGINE_CLOSE_MS = 1000;
 const RETRY_MS = 1000;
 
 export interface DurabilityOptions {
@@ -183,8 +182,8 @@ export class PersistentStore<S extends RowSource = RowSource> {
         const { position, replicationId, replicationOffset } = this.log;
         await directory.writeCleanEnd({ position, replicationId, replicationOffset });
       }
-      // An engine still busy with a checkpoint is left behind: the redo file stays for the next start.
-      await (complete ? engine.close() : Promise.race([engine.close(), delay(ENGINE_CLOSE_MS)]));
+      // An engine still busy with a checkpoint gives it up: the redo file stays for the next start.
+      await engine.close({ abandon: !complete });
       return logged && this.fatal === null;
     } finally {
       await logDisk.close();
@@ -229,8 +228,4 @@ export async function openPersistentStore<S extends RowSource>(
     directory.close();
     throw error;
   }
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }

@@ -253,6 +253,21 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     expect(await countKeys(again, { start: START })).toBe(20_000);
   });
 
+  test('a close that abandons the write under way leaves all of its batch or nothing', async () => {
+    const directory = scratch.next();
+    const engine = await open(directory);
+    await put(engine, { before: 'there' });
+    const write = fill(engine, 20_000, 100).then(
+      () => true,
+      () => false,
+    );
+    await engine.close({ abandon: true });
+    const written = await write;
+    const again = await open(directory);
+    expect(await get(again, ['before'])).toEqual(['there']);
+    expect(await countKeys(again, { start: numbered(0), end: key('row;') })).toBe(written ? 20_000 : 0);
+  });
+
   test('close ends open scans', async () => {
     const directory = scratch.next();
     const engine = await open(directory);

@@ -237,4 +237,19 @@ describe('key table', () => {
       expect(table.find(keys.hash(key), key.view, key.start, key.end)).toBe(refs[i]);
     }
   });
+
+  it('takes keys in the order of their hashes when it was made for their number', () => {
+    const keys = new Keys();
+    const texts = Array.from({ length: 20_000 }, (_, i) => `key:${i}`);
+    texts.sort((a, b) => (keys.hash(Slice.from(a)) >>> 0) - (keys.hash(Slice.from(b)) >>> 0));
+    keys.table.reserve(texts.length);
+    const { segments } = keys.table;
+    for (const text of texts) keys.add(text);
+    expect(keys.table.segments).toBe(segments);
+    expect(segments).toBeLessThanOrEqual((2 * texts.length) / 600);
+    expect(keys.scanAll(100).sort()).toEqual([...texts].sort());
+    for (const text of texts) expect(keys.remove(text)).toBe(true);
+    expect(keys.table.count).toBe(0);
+    expect(keys.scanAll(100)).toEqual([]);
+  });
 });
