@@ -376,7 +376,7 @@ class RunningServer {
   private async endNow(reason: string, code: number, nosave: boolean): Promise<void> {
     const { logger, server, persistent } = this;
     logger.warn(`${reason}: ending`);
-    server.close();
+    server.stop();
     let complete = true;
     try {
       if (persistent !== null) complete = await (nosave ? persistent.close(0) : persistent.close());
@@ -384,6 +384,8 @@ class RunningServer {
       complete = false;
       logger.error(`while ending: ${(error as Error).message}`);
     }
+    // Connections end last: who waits for the end of one finds the data closed.
+    server.close();
     await new Promise((resolve) => setTimeout(resolve, GOODBYE_MS));
     if (this.pidFile !== '' && existsSync(this.pidFile)) unlinkSync(this.pidFile);
     logger.warn(complete ? 'bye' : 'ended with data that could not be brought to the disk');
@@ -418,12 +420,15 @@ function notifyReady(config: Config, logger: Logger): void {
 function runDetached(words: readonly string[]): Promise<number> {
   const child = spawn(process.execPath, [...process.execArgv, process.argv[1], 'server', ...words], {
     detached: true,
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     env: { ...process.env, [DETACHED]: '1' },
   });
+  // Only what keeps it from starting is of interest; our own standard error must not stay open in it.
+  child.stderr?.on('data', (chunk: Buffer) => process.stderr.write(chunk));
   return new Promise((resolve) => {
     child.once('message', () => {
       child.disconnect();
+      child.stderr?.destroy();
       child.unref();
       resolve(EXIT.ok);
     });

@@ -150,6 +150,7 @@ export class Server {
   private cron: NodeJS.Timeout | null = null;
   private waitTimer: NodeJS.Timeout | null = null;
   private failure: string | null = null;
+  private ending = false;
   private password: Buffer | null = null;
   private eventClasses = new Set<string>();
   private outputLimits: Record<OutputClass, OutputLimit>;
@@ -264,13 +265,21 @@ export class Server {
     this.cron ??= setInterval(() => this.background(), 1000 / this.hz);
   }
 
-  /** Sends what is due, closes all connections and stops. The store and the log stay open. */
-  close(): void {
+  /** Takes no more connections and no more writes, and does nothing in the background. */
+  stop(): void {
     if (this.cron !== null) clearInterval(this.cron);
     if (this.waitTimer !== null) clearTimeout(this.waitTimer);
     this.cron = null;
     this.waitTimer = null;
     this.network.close();
+    this.endTurn();
+    this.ending = true;
+    this.setGate(Gate.Misconf, true);
+  }
+
+  /** Stops, sends what is due and closes all connections. The store and the log stay open. */
+  close(): void {
+    if (!this.ending) this.stop();
     this.endTurn();
     for (const client of this.clients.values()) client.socket?.destroySoon();
   }
@@ -883,6 +892,7 @@ export class Server {
   /** Why writes are refused. */
   misconf(): string {
     if (this.failure !== null) return `MISCONF The server stops after an error: ${this.failure}`;
+    if (this.ending) return 'MISCONF The server is ending';
     return `MISCONF Errors writing to the log: ${this.appendFailure ?? this.log?.failure ?? 'unknown'}`;
   }
 
