@@ -30,7 +30,7 @@ export interface Scan {
  * so that of its four threads one is always left for the log's fsync.
  */
 export interface Binding {
-  /** Largest batch of applyRows, for a binding that a larger one would keep for too long. */
+  /** Largest batch of applyRows, for a binding that a larger one would keep for too long, or cost too much memory. */
   readonly applyBytesMax: number;
   getMany(keys: PackedKeys): Promise<PackedRows>;
   /** Called in the writes lane. Atomic; readable by getMany when it resolves. */

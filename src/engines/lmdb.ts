@@ -119,7 +119,7 @@ class LmdbBinding implements Binding {
    * Each batch is a commit that waits for the disk, but all pages that it changes, one of 4 KB for each
    * row at worst, are copied to memory until then, and that memory is kept for the next.
    */
-  readonly applyBytesMax = Number(process.env.LMDBMAX ?? 8) * 1024 ** 2;
+  readonly applyBytesMax = 8 * 1024 ** 2;
   private readonly site: Site;
   private readonly writer: Writer;
   private file: DataFile;

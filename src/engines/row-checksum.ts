@@ -12,29 +12,77 @@ const CHECKSUM_BYTES = 4;
 
 /** The batch with a checksum behind each value, in memory of its own. The rows must fill the batch exactly. */
 export function sealRows(batch: PackedBatch): PackedBatch {
-  const source = Buffer.from(batch.bytes, 0, batch.length);
-  const sourceView = viewOf(batch.bytes);
-  const memory = new ArrayBuffer(batch.length + batch.rows * CHECKSUM_BYTES);
-  const target = Buffer.from(memory);
-  const view = viewOf(memory);
-  let from = 0;
-  let to = 0;
-  while (from < batch.length) {
-    const keyLength = sourceView.getUint32(from, true);
-    const valueLength = sourceView.getUint32(from + 4, true);
-    const start = from + ROW_HEADER;
-    const deleted = valueLength === DELETE_LENGTH;
-    const end = start + keyLength + (deleted ? 0 : valueLength);
-    source.copy(target, to, from, end);
-    to += end - from;
-    if (!deleted) {
-      view.setUint32(to - (end - from) + 4, valueLength + CHECKSUM_BYTES, true);
-      view.setUint32(to, crc32(source.subarray(start, end)), true);
-      to += CHECKSUM_BYTES;
-    }
-    from = end;
+  const sealer = new RowSealer(batch.bytes, batch.length + batch.rows * CHECKSUM_BYTES);
+  for (let from = 0; from < batch.length;) from = sealer.seal(from);
+  return sealer.take(batch.rows);
+}
+
+/**
+ * The rows at `offsets` of `source` from the `first`th on, with checksums, in memory of their own: as
+ * many as are within `bytesMax` as they stand in `source`, at least one.
+ */
+export function sealRowsAt(
+  source: ArrayBuffer,
+  offsets: Uint32Array,
+  first: number,
+  bytesMax: number,
+): PackedBatch {
+  const view = viewOf(source);
+  let bytes = 0;
+  let last = first;
+  while (last < offsets.length) {
+    const row = rowBytes(view, offsets[last]);
+    if (last > first && bytes + row > bytesMax) break;
+    bytes += row;
+    last++;
   }
-  return { bytes: memory, length: to, rows: batch.rows };
+  const rows = last - first;
+  const sealer = new RowSealer(source, bytes + rows * CHECKSUM_BYTES);
+  for (let i = first; i < last; i++) sealer.seal(offsets[i]);
+  return sealer.take(rows);
+}
+
+function rowBytes(view: DataView, at: number): number {
+  const valueLength = view.getUint32(at + 4, true);
+  return ROW_HEADER + view.getUint32(at, true) + (valueLength === DELETE_LENGTH ? 0 : valueLength);
+}
+
+/** Copies rows one after the other, each with its checksum. */
+class RowSealer {
+  private readonly source: Buffer;
+  private readonly sourceView: DataView;
+  private readonly memory: ArrayBuffer;
+  private readonly target: Buffer;
+  private readonly view: DataView;
+  private to = 0;
+
+  constructor(source: ArrayBuffer, capacity: number) {
+    this.source = Buffer.from(source);
+    this.sourceView = viewOf(source);
+    this.memory = new ArrayBuffer(capacity);
+    this.target = Buffer.from(this.memory);
+    this.view = viewOf(this.memory);
+  }
+
+  /** Takes the row at `from`; returns where it ends. */
+  seal(from: number): number {
+    const { source, view } = this;
+    const valueLength = this.sourceView.getUint32(from + 4, true);
+    const end = from + rowBytes(this.sourceView, from);
+    const to = this.to;
+    source.copy(this.target, to, from, end);
+    this.to += end - from;
+    if (valueLength !== DELETE_LENGTH) {
+      view.setUint32(to + 4, valueLength + CHECKSUM_BYTES, true);
+      view.setUint32(this.to, crc32(source.subarray(from + ROW_HEADER, end)), true);
+      this.to += CHECKSUM_BYTES;
+    }
+    return end;
+  }
+
+  take(rows: number): PackedBatch {
+    return { bytes: this.memory, length: this.to, rows };
+  }
 }
 
 /** Takes the checksums off, in place. A row that does not match keeps its key and gets DAMAGED_LENGTH. */
