@@ -135,6 +135,8 @@ export class PersistentStore<S extends RowSource = RowSource> {
   }
 
   private checkpointFailed(error: Error, step: string): void {
+    // While closing, a checkpoint that is given up is no failure: the redo file or the log has all of it.
+    if (this.closing !== null) return;
     if ((error as { code?: string }).code === 'ENGINE_DEAD') this.die(error);
     else this.options.onWarning?.(`checkpoint: ${step}: ${error.message}; it will be tried again`);
   }

@@ -118,6 +118,27 @@ describe('open and close', () => {
     expect(again.log.replicationId).toBe(opened.log.replicationId);
   });
 
+  test('closing while the engine is slow gives the checkpoint up, and is a clean end', async () => {
+    const machine = newMachine();
+    const onFatal = vi.fn();
+    const opened = await open(machine, { onFatal });
+    for (let i = 0; i < 300; i++) write(opened, [add(`y${i}`)]);
+    let closed = false;
+    machine.engine.fault = () => (closed ? new EngineError('ENGINE_DEAD', 'closed') : new Error('busy'));
+    const { engine } = machine;
+    const close = engine.close.bind(engine);
+    engine.close = async () => {
+      closed = true;
+      await close();
+    };
+    expect(await opened.close(200)).toBe(true);
+    expect(onFatal).not.toHaveBeenCalled();
+    const again = await open(afterKill(machine));
+    expect(stateOf(again)).toEqual(stateOf(opened));
+    expect(again.recovered).toMatchObject({ redoRows: 301, replayedFrames: 0 });
+    expect(again.log.replicationId).toBe(opened.log.replicationId);
+  });
+
   test('dropped generations are purged from the engine, also when a crash came between', async () => {
     let machine = newMachine();
     let opened = await open(machine);
