@@ -5,6 +5,8 @@ import { join } from 'node:path';
 export interface ProcessSample {
   /** All threads that live, in seconds. */
   cpuSeconds: number;
+  /** Time that its threads were ready to run and had no processor; null where the kernel does not tell. */
+  cpuWaitSeconds: number | null;
   rssAnonBytes: number;
   rssFileBytes: number;
   rssPeakBytes: number;
@@ -35,6 +37,7 @@ export function sampleProcess(pid: number): ProcessSample | null {
     const at = (number: number): number => Number(fields[number - 3]);
     if (fields[0] === 'Z' || fields[0] === 'X') return null;
     const status = readFileSync(`${directory}/status`, 'latin1');
+    const threads = threadSeconds(directory);
     let io: string | null = null;
     try {
       io = readFileSync(`${directory}/io`, 'latin1');
@@ -42,7 +45,8 @@ export function sampleProcess(pid: number): ProcessSample | null {
       // Another user's process: its I/O is not ours to see.
     }
     return {
-      cpuSeconds: threadSeconds(directory) ?? (at(14) + at(15)) / TICKS_PER_SECOND,
+      cpuSeconds: threads?.running ?? (at(14) + at(15)) / TICKS_PER_SECOND,
+      cpuWaitSeconds: threads?.waiting ?? null,
       rssAnonBytes: field(status, 'RssAnon') * KIB,
       rssFileBytes: field(status, 'RssFile') * KIB,
       rssPeakBytes: field(status, 'VmHWM') * KIB,
@@ -56,14 +60,20 @@ export function sampleProcess(pid: number): ProcessSample | null {
   }
 }
 
-/** To the nanosecond, where the kernel keeps it (schedstat); ticks of 10 ms are coarse for short runs. */
-function threadSeconds(directory: string): number | null {
+/**
+ * Running and waiting, to the nanosecond, where the kernel keeps it (schedstat); ticks of 10 ms are coarse
+ * for short runs.
+ */
+function threadSeconds(directory: string): { running: number; waiting: number } | null {
   try {
-    let nanoseconds = 0;
+    let running = 0;
+    let waiting = 0;
     for (const thread of readdirSync(`${directory}/task`)) {
-      nanoseconds += Number(readFileSync(`${directory}/task/${thread}/schedstat`, 'latin1').split(' ')[0]);
+      const fields = readFileSync(`${directory}/task/${thread}/schedstat`, 'latin1').split(' ');
+      running += Number(fields[0]);
+      waiting += Number(fields[1]);
     }
-    return nanoseconds > 0 ? nanoseconds / 1e9 : null;
+    return running > 0 ? { running: running / 1e9, waiting: waiting / 1e9 } : null;
   } catch {
     return null;
   }

@@ -11,7 +11,7 @@ import { describeEnvironment } from './environment.ts';
 import type { LoadPool } from './load.ts';
 import type { Plan } from './plan.ts';
 import { runSession, type Watcher } from './session.ts';
-import { RUNS_FOR_VERDICT } from './statistics.ts';
+import { median, RUNS_FOR_VERDICT } from './statistics.ts';
 import type { Target } from './target.ts';
 
 export interface PlanHeader {
@@ -78,7 +78,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
       runs,
       cells,
       ...(capacity.length > 0 ? { capacity } : {}),
-      notes: [...header.notes, ...notesOf(plan, cells, sessions)],
+      notes: [...header.notes, ...notesOf(plan, cells, sessions, runs)],
     };
   };
 
@@ -132,7 +132,15 @@ function rerunLine(argv: readonly string[], seed: number): string {
   ].join(' ');
 }
 
-function notesOf(plan: Plan, cells: readonly Cell[], sessions: readonly Session[]): string[] {
+/** Servers that wait for a processor for more than this share of the time do not have the machine to themselves. */
+const CROWDED_SHARE = 0.25;
+
+function notesOf(
+  plan: Plan,
+  cells: readonly Cell[],
+  sessions: readonly Session[],
+  runs: readonly Run[],
+): string[] {
   const notes: string[] = [];
   const closed = plan.rows.some(({ open }) => open === null);
   if (closed) {
@@ -149,6 +157,14 @@ function notesOf(plan: Plan, cells: readonly Cell[], sessions: readonly Session[
   if (served.length > 1 && plan.repeats >= 2 && servedAlike(cells, served)) {
     notes.push(
       'The engines do not differ in served mode: the memory tier holds all data, requests meet the engine only through checkpoints in the background. The engine-bound columns show the engines themselves.',
+    );
+  }
+  const waits = runs.flatMap(({ resources, seconds }) =>
+    resources?.cpuWaitSeconds == null || seconds === 0 ? [] : [resources.cpuWaitSeconds / seconds],
+  );
+  if (waits.length > 0 && median(waits) > CROWDED_SHARE) {
+    notes.push(
+      `The servers were ready to run but had no processor for ${(median(waits) * 100).toFixed(0)}% of the time (median): something else used the machine, and the figures are not to be trusted.`,
     );
   }
   const unsettled = sessions

@@ -91,6 +91,7 @@ export function resourcesOf(samples: readonly Sample[], from = 0, to = Infinity)
   };
   return {
     cpuSeconds: used('cpuSeconds'),
+    cpuWaitSeconds: used('cpuWaitSeconds'),
     rssAnonBytes: last.rssAnonBytes,
     rssFileBytes: last.rssFileBytes,
     rssPeakBytes: last.rssPeakBytes,

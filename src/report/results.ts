@@ -156,6 +156,8 @@ export const seriesShape = object({
 
 export const resourcesShape = object({
   cpuSeconds: nullable(quantity),
+  /** Its threads were ready to run and had no processor: others used the machine. */
+  cpuWaitSeconds: optional(nullable(quantity)),
   rssAnonBytes: nullable(quantity),
   rssFileBytes: nullable(quantity),
   rssPeakBytes: nullable(quantity),
