@@ -16,7 +16,8 @@
  * 31 set when the data is an overflow cell (page-overflow.ts) in place of the bytes.
  */
 
-import { Kind, KIND_SHIFT } from './arena.ts';
+import { viewOf } from '../bytes/slice.ts';
+import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
 
 export const HEADER_WORDS = 4;
 export const HEADER_BYTES = 16;
@@ -62,6 +63,25 @@ export function copyBytes(from: Buffer, start: number, to: Buffer, at: number, l
   } else {
     from.copy(to, at, start, start + length);
   }
+}
+
+/** The same between two memories, faster: for entries of pages. */
+export function copyEntry(
+  from: Buffer,
+  fromView: DataView,
+  start: number,
+  to: Buffer,
+  toView: DataView,
+  at: number,
+  length: number,
+): void {
+  if (length > LOOP_BYTES_MAX) {
+    from.copy(to, at, start, start + length);
+    return;
+  }
+  const end = start + length;
+  for (; start <= end - 4; start += 4, at += 4) toView.setInt32(at, fromView.getInt32(start, true), true);
+  for (; start < end; start++, at++) toView.setUint8(at, fromView.getUint8(start));
 }
 
 /** Makes a page an empty slotted one of the given type. */
@@ -116,10 +136,16 @@ export function claimData(i32: Int32Array, w: number, length: number): number {
   return i32[w + 1] & 0xffff;
 }
 
-const scratch = Buffer.alloc(2048);
+const scratch = Buffer.from(new ArrayBuffer(2048));
+const scratchView = viewOf(scratch.buffer);
 
 /** Writes the live data anew, without dead bytes. */
-export function compactPage(i32: Int32Array, u8: Buffer, w: number, stride: number, pageBytes: number): void {
+export function compactPage(arena: Arena, ref: number, stride: number, pageBytes: number): void {
+  const chunk = ref >>> arena.chunkShift;
+  const i32 = arena.i32[chunk];
+  const u8 = arena.u8[chunk];
+  const view = arena.view[chunk];
+  const w = (ref & arena.unitMask) << 2;
   const page = w << 2;
   const count = i32[w] & COUNT_MASK;
   u8.copy(scratch, 0, page, page + pageBytes);
@@ -129,7 +155,7 @@ export function compactPage(i32: Int32Array, u8: Buffer, w: number, stride: numb
     const data = i32[at];
     const length = (data >>> LENGTH_SHIFT) & LENGTH_MASK;
     top -= length;
-    copyBytes(scratch, data & OFFSET_MASK, u8, page + top, length);
+    copyEntry(scratch, scratchView, data & OFFSET_MASK, u8, view, page + top, length);
     i32[at] = (data & ~OFFSET_MASK) | top;
   }
   i32[w + 1] = top;
@@ -158,34 +184,40 @@ export function middleSlot(i32: Int32Array, w: number, stride: number, pageBytes
  * without compaction, and takes them out of the first.
  */
 export function moveTail(
-  from: Int32Array,
-  fromU8: Buffer,
-  f: number,
+  arena: Arena,
+  from: number,
   slot: number,
-  to: Int32Array,
-  toU8: Buffer,
-  t: number,
+  to: number,
   stride: number,
   pageBytes: number,
 ): void {
-  const count = from[f] & COUNT_MASK;
-  const moved = count - slot;
-  const toCount = to[t] & COUNT_MASK;
+  const fromChunk = from >>> arena.chunkShift;
+  const fromWords = arena.i32[fromChunk];
+  const fromU8 = arena.u8[fromChunk];
+  const fromView = arena.view[fromChunk];
+  const f = (from & arena.unitMask) << 2;
+  const toChunk = to >>> arena.chunkShift;
+  const toWords = arena.i32[toChunk];
+  const toU8 = arena.u8[toChunk];
+  const toView = arena.view[toChunk];
+  const t = (to & arena.unitMask) << 2;
+  const moved = (fromWords[f] & COUNT_MASK) - slot;
+  const toCount = toWords[t] & COUNT_MASK;
   let source = f + HEADER_WORDS + slot * stride;
   let target = t + HEADER_WORDS + toCount * stride;
-  let top = to[t + 1] & 0xffff;
+  let top = toWords[t + 1] & 0xffff;
   const oldTop = top;
   for (let j = 0; j < moved; j++) {
-    for (let k = 0; k < stride - 1; k++) to[target++] = from[source++];
-    const data = from[source++];
+    for (let k = 0; k < stride - 1; k++) toWords[target++] = fromWords[source++];
+    const data = fromWords[source++];
     const length = (data >>> LENGTH_SHIFT) & LENGTH_MASK;
     top -= length;
-    copyBytes(fromU8, (f << 2) + (data & OFFSET_MASK), toU8, (t << 2) + top, length);
-    to[target++] = (data & ~OFFSET_MASK) | top;
+    copyEntry(fromU8, fromView, (f << 2) + (data & OFFSET_MASK), toU8, toView, (t << 2) + top, length);
+    toWords[target++] = (data & ~OFFSET_MASK) | top;
   }
-  to[t] += moved;
-  to[t + 1] -= oldTop - top;
-  from[f] -= moved;
-  if (slot === 0) from[f + 1] = pageBytes;
-  else from[f + 1] += (oldTop - top) << 16;
+  toWords[t] += moved;
+  toWords[t + 1] -= oldTop - top;
+  fromWords[f] -= moved;
+  if (slot === 0) fromWords[f + 1] = pageBytes;
+  else fromWords[f + 1] += (oldTop - top) << 16;
 }

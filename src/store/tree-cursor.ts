@@ -24,6 +24,8 @@ export class TreeCursor {
   /** The cursor: a leaf's block and an entry in it, with the inner pages and slots that lead there. */
   leaf = 0;
   slot = 0;
+  /** The cursor's rank while it stands where `select` put it and nothing changed; -1 otherwise. */
+  protected selected = -1;
   protected readonly pathRef = new Int32Array(MAX_HEIGHT);
   protected readonly pathSlot = new Int32Array(MAX_HEIGHT);
 
@@ -38,6 +40,7 @@ export class TreeCursor {
     this.root = root;
     this.height = height;
     this.count = count;
+    this.selected = -1;
   }
 
   /** Entries of a page. */
@@ -52,9 +55,15 @@ export class TreeCursor {
     return this.pages.ref(arena.i32[ref >>> arena.chunkShift][w]);
   }
 
-  /** Moves the cursor to the element of that rank. False when there is none. */
+  /** Moves the cursor to the element of that rank; without a search when it is there. False when there is none. */
   select(rank: number): boolean {
     if (rank < 0 || rank >= this.count) return false;
+    if (rank !== this.selected) this.descend(rank);
+    return true;
+  }
+
+  private descend(rank: number): void {
+    this.selected = rank;
     const { arena, height, innerStride: stride, pathRef, pathSlot } = this;
     const offset = HEADER_WORDS + this.keyWords + 1;
     let ref = this.pages.ref(this.root);
@@ -83,7 +92,6 @@ export class TreeCursor {
     }
     this.leaf = ref;
     this.slot = rank;
-    return true;
   }
 
   /** The cursor's rank: elements before it. */
@@ -115,6 +123,7 @@ export class TreeCursor {
     let level = this.height - 1;
     while (level >= 0 && this.pathSlot[level] + 1 >= this.entries(this.pathRef[level])) level--;
     if (level < 0) return false;
+    this.selected = -1;
     this.pathSlot[level]++;
     this.leaf = this.descendEdge(level, false);
     this.slot = 0;
@@ -126,6 +135,7 @@ export class TreeCursor {
     let level = this.height - 1;
     while (level >= 0 && this.pathSlot[level] === 0) level--;
     if (level < 0) return false;
+    this.selected = -1;
     this.pathSlot[level]--;
     this.leaf = this.descendEdge(level, true);
     this.slot = this.entries(this.leaf) - 1;
@@ -146,6 +156,7 @@ export class TreeCursor {
 
   /** Moves the cursor behind the last entry. */
   protected toEnd(): void {
+    this.selected = -1;
     this.leaf = this.height === 0 ? this.pages.ref(this.root) : this.enterRight();
     this.slot = this.entries(this.leaf);
   }

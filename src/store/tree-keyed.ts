@@ -13,7 +13,7 @@ import {
   claimData,
   closeSlots,
   compactPage,
-  copyBytes,
+  copyEntry,
   COUNT_MASK,
   gapBytes,
   HEADER_BYTES,
@@ -108,8 +108,10 @@ export class KeyedTree extends SearchTree {
     }
     const top = claimData(i32, w, length);
     const at = (w << 2) + top;
-    copyBytes(key.u8, key.start, arena.u8[chunk], at, keyLength);
-    if (valueLength > 0) copyBytes(value.u8, value.start, arena.u8[chunk], at + keyLength, valueLength);
+    const u8 = arena.u8[chunk];
+    const view = arena.view[chunk];
+    copyEntry(key.u8, key.view, key.start, u8, view, at, keyLength);
+    if (valueLength > 0) copyEntry(value.u8, value.view, value.start, u8, view, at + keyLength, valueLength);
     return top | (keyLength << KEY_SHIFT) | (length << LENGTH_SHIFT);
   }
 
@@ -117,14 +119,13 @@ export class KeyedTree extends SearchTree {
   private makeRoom(need: number): boolean {
     const { arena, leafStride: stride } = this;
     const ref = this.leaf;
-    const chunk = ref >>> arena.chunkShift;
-    const i32 = arena.i32[chunk];
+    const i32 = arena.i32[ref >>> arena.chunkShift];
     const w = (ref & arena.unitMask) << 2;
     const gap = gapBytes(i32, w, stride);
     if (gap >= need) return true;
     if (gap + (i32[w + 1] >>> 16) < need) return false;
     arena.touch(ref);
-    compactPage(i32, arena.u8[chunk], w, stride, this.pages.pageBytes);
+    compactPage(arena, ref, stride, this.pages.pageBytes);
     return true;
   }
 
@@ -253,9 +254,8 @@ export class KeyedTree extends SearchTree {
     arena.touch(parent);
     arena.touch(left);
     arena.touch(right);
-    if (gapBytes(arena.i32[to], l, stride) < moved)
-      compactPage(arena.i32[to], arena.u8[to], l, stride, pageBytes);
-    moveTail(arena.i32[from], arena.u8[from], r, 0, arena.i32[to], arena.u8[to], l, stride, pageBytes);
+    if (gapBytes(arena.i32[to], l, stride) < moved) compactPage(arena, left, stride, pageBytes);
+    moveTail(arena, right, 0, left, stride, pageBytes);
     this.pages.free(right);
     this.joinCounts(level, slot);
     return true;
@@ -275,7 +275,7 @@ export class KeyedTree extends SearchTree {
     if ((data & OVERFLOW_BIT) === 0 && length - keyLength === valueLength) {
       arena.touch(ref);
       const offset = ((ref & arena.unitMask) << 4) + (data & OFFSET_MASK) + keyLength;
-      copyBytes(value.u8, value.start, arena.u8[chunk], offset, valueLength);
+      copyEntry(value.u8, value.view, value.start, arena.u8[chunk], arena.view[chunk], offset, valueLength);
       return;
     }
     // Whatever slabs are begun meanwhile, what is taken out below must be possible to put back.
@@ -365,6 +365,7 @@ export class KeyedTree extends SearchTree {
 
   /** Moves the cursor to the next entry. False at the end. */
   next(): boolean {
+    this.selected = -1;
     this.slot++;
     return this.settle();
   }
@@ -372,6 +373,7 @@ export class KeyedTree extends SearchTree {
   /** Moves the cursor to the entry before. False at the beginning. */
   previous(): boolean {
     if (this.slot > 0) {
+      this.selected = -1;
       this.slot--;
       return true;
     }

@@ -171,6 +171,7 @@ export class ListTree extends Tree {
       this.linkRight(right, this.entries(right));
       if (done) return;
       this.select(index - 1);
+      this.selected = -1;
       this.slot++;
     }
   }

@@ -24,6 +24,11 @@ export abstract class SearchTree extends Tree {
   /** Words that bound the keys of the page that is searched next. */
   private low = LOWEST;
   private high = HIGHEST;
+  /** Bytes that the key has in common with its nearest neighbours so far on either side that have its words. */
+  private commonBelow = 0;
+  private commonAbove = 0;
+  /** Bytes that the last comparison found to be the same, in whole words. */
+  private common = 0;
 
   constructor(pages: Pages, keyWords: 1 | 2, payloadWords: number) {
     super(pages, keyWords);
@@ -36,8 +41,11 @@ export abstract class SearchTree extends Tree {
    */
   find(word0: number, word1: number, key: Slice): boolean {
     const { arena, height, keyWords, innerStride: stride, pathRef, pathSlot } = this;
+    this.selected = -1;
     this.low = LOWEST;
     this.high = HIGHEST;
+    this.commonBelow = 0;
+    this.commonAbove = 0;
     let ref = this.pages.ref(this.root);
     for (let level = 0; level < height; level++) {
       const slot =
@@ -49,7 +57,10 @@ export abstract class SearchTree extends Tree {
     }
     this.leaf = ref;
     this.found = false;
-    this.slot = keyWords === 1 ? this.leafByHash(ref, word0, key) : this.leafByPair(ref, word0, word1, key);
+    this.slot =
+      keyWords === 1
+        ? this.leafByHash(ref, word0, key)
+        : this.bisect(ref, 0, this.entries(ref), this.leafStride, word0, word1, key);
     return this.found;
   }
 
@@ -72,26 +83,12 @@ export abstract class SearchTree extends Tree {
       for (; slot > 1 && i32[at - stride] >= word; slot--) at -= stride;
     }
     if (slot < entries && i32[at] === word) {
-      slot = this.innerAmongEqual(ref, slot, entries, word, key);
+      slot = this.firstAbove(ref, slot, entries, word, 0, key);
       at = w + HEADER_WORDS + slot * stride;
     }
     if (slot > 1) this.low = i32[at - stride];
     if (slot < entries) this.high = i32[at];
     return slot - 1;
-  }
-
-  /** First slot from `slot` on whose separator is above the key, when separators of the key's word begin there. */
-  private innerAmongEqual(ref: number, slot: number, entries: number, word: number, key: Slice): number {
-    const { arena, innerStride: stride } = this;
-    const i32 = arena.i32[ref >>> arena.chunkShift];
-    const base = ((ref & arena.unitMask) << 2) + HEADER_WORDS;
-    for (let end = entries; slot < end;) {
-      const middle = (slot + end) >>> 1;
-      const at = base + middle * stride;
-      if (i32[at] > word || this.compareData(ref, i32[at + stride - 1], key) > 0) end = middle;
-      else slot = middle + 1;
-    }
-    return slot;
   }
 
   /** The key's slot, or the first one above it. */
@@ -113,42 +110,42 @@ export abstract class SearchTree extends Tree {
     if (slot === entries || i32[at] !== word) return slot;
     const order = this.compareData(ref, i32[at + stride - 1], key);
     if (order === 0) this.found = true;
-    return order >= 0 ? slot : this.bisect(ref, slot + 1, entries, word, 0, key);
+    return order >= 0 ? slot : this.bisect(ref, slot + 1, entries, stride, word, 0, key);
   }
 
   private innerByPair(ref: number, word0: number, word1: number, key: Slice): number {
-    const { arena, innerStride: stride } = this;
-    const i32 = arena.i32[ref >>> arena.chunkShift];
-    const w = (ref & arena.unitMask) << 2;
-    const base = w + HEADER_WORDS;
-    let from = 1;
-    for (let end = i32[w] & COUNT_MASK; from < end;) {
-      const middle = (from + end) >>> 1;
-      const at = base + middle * stride;
-      const first = i32[at];
-      if (first < word0) {
-        from = middle + 1;
-      } else if (first > word0) {
-        end = middle;
-      } else {
-        const second = i32[at + 1];
-        const above =
-          second === word1 ? this.compareData(ref, i32[at + stride - 1], key) > 0 : second > word1;
-        if (above) end = middle;
-        else from = middle + 1;
-      }
-    }
-    return from - 1;
+    return this.firstAbove(ref, 1, this.entries(ref), word0, word1, key) - 1;
   }
 
-  private leafByPair(ref: number, word0: number, word1: number, key: Slice): number {
-    const entries = this.entries(ref);
-    return this.bisect(ref, 0, entries, word0, word1, key);
+  /** First slot of an inner page within [from, end) whose separator is above the key. */
+  private firstAbove(
+    ref: number,
+    from: number,
+    end: number,
+    word0: number,
+    word1: number,
+    key: Slice,
+  ): number {
+    this.found = false;
+    const slot = this.bisect(ref, from, end, this.innerStride, word0, word1, key);
+    return this.found ? slot + 1 : slot;
   }
 
-  /** The key's slot or the first above it, within [from, end) of a leaf. */
-  private bisect(ref: number, from: number, end: number, word0: number, word1: number, key: Slice): number {
-    const { arena, keyWords, leafStride: stride } = this;
+  /**
+   * The key's slot or the first above it, within [from, end) of a page. Everything between two
+   * neighbours of the key begins with what both of them have in common with it, here and in the pages
+   * below: the comparison passes over that.
+   */
+  private bisect(
+    ref: number,
+    from: number,
+    end: number,
+    stride: number,
+    word0: number,
+    word1: number,
+    key: Slice,
+  ): number {
+    const { arena, keyWords } = this;
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const base = ((ref & arena.unitMask) << 2) + HEADER_WORDS;
     while (from < end) {
@@ -161,43 +158,56 @@ export abstract class SearchTree extends Tree {
         end = middle;
       } else {
         const second = keyWords > 1 ? i32[at + 1] : word1;
-        if (second === word1) {
-          const order = this.compareData(ref, i32[at + stride - 1], key);
+        if (second < word1) {
+          from = middle + 1;
+        } else if (second > word1) {
+          end = middle;
+        } else {
+          const same = Math.min(this.commonBelow, this.commonAbove);
+          const order = this.compareData(ref, i32[at + stride - 1], key, same);
           if (order === 0) {
             this.found = true;
             return middle;
           }
-          if (order < 0) from = middle + 1;
-          else end = middle;
-        } else if (second < word1) {
-          from = middle + 1;
-        } else {
-          end = middle;
+          if (order < 0) {
+            this.commonBelow = this.common;
+            from = middle + 1;
+          } else {
+            this.commonAbove = this.common;
+            end = middle;
+          }
         }
       }
     }
     return from;
   }
 
-  /** Compares the key bytes that a data word of a page names with a key: as memcmp and then by length. */
-  compareData(ref: number, data: number, key: Slice): number {
+  /**
+   * Compares the key bytes that a data word of a page names with a key: as memcmp and then by length.
+   * The first `same` bytes, a multiple of four, are known to be the same.
+   */
+  compareData(ref: number, data: number, key: Slice, same = 0): number {
     const { arena } = this;
     const chunk = ref >>> arena.chunkShift;
     const view = arena.view[chunk];
     let at = ((ref & arena.unitMask) << 4) + (data & OFFSET_MASK);
     if (data < 0) {
+      this.common = 0;
       return compareOverflow(this.pages, view.getInt32(at, true), view.getInt32(at + 4, true), key);
     }
     const length = (data >>> KEY_SHIFT) & LENGTH_MASK;
     const other = key.view;
-    let from = key.start;
-    const keyLength = key.end - from;
-    let left = length < keyLength ? length : keyLength;
+    const keyLength = key.end - key.start;
+    let from = key.start + same;
+    at += same;
+    let left = (length < keyLength ? length : keyLength) - same;
     for (; left >= 4; left -= 4, at += 4, from += 4) {
       if (view.getInt32(at, true) !== other.getInt32(from, true)) {
+        this.common = from - key.start;
         return view.getUint32(at) < other.getUint32(from) ? -1 : 1;
       }
     }
+    this.common = from - key.start;
     for (; left > 0; left--) {
       const order = view.getUint8(at++) - other.getUint8(from++);
       if (order !== 0) return order;

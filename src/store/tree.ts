@@ -86,6 +86,7 @@ export abstract class Tree extends TreeCursor {
     const { arena, innerStride: stride } = this;
     const offset = HEADER_WORDS + this.keyWords + 1;
     this.count += delta;
+    this.selected = -1;
     for (let level = 0; level < this.height; level++) {
       const ref = this.pathRef[level];
       arena.touch(ref);
@@ -97,6 +98,7 @@ export abstract class Tree extends TreeCursor {
 
   /** Links the page that the cursor's leaf was split into, with the separator in `separator…`. */
   protected linkRight(right: number, rightCount: number): void {
+    this.selected = -1;
     const number = this.pages.number(right);
     if (this.height === 0) {
       this.growRoot(this.count - rightCount, number, rightCount);
@@ -149,13 +151,12 @@ export abstract class Tree extends TreeCursor {
 
   private fitsAfterCompaction(ref: number, need: number): boolean {
     const { arena, innerStride: stride } = this;
-    const chunk = ref >>> arena.chunkShift;
-    const i32 = arena.i32[chunk];
+    const i32 = arena.i32[ref >>> arena.chunkShift];
     const w = (ref & arena.unitMask) << 2;
     const gap = gapBytes(i32, w, stride);
     if (gap >= need) return true;
     if (gap + (i32[w + 1] >>> 16) < need) return false;
-    compactPage(i32, arena.u8[chunk], w, stride, this.pages.pageBytes);
+    compactPage(arena, ref, stride, this.pages.pageBytes);
     return true;
   }
 
@@ -198,21 +199,8 @@ export abstract class Tree extends TreeCursor {
 
   /** Moves the slots from `slot` on to a new page, which is returned. */
   protected splitPage(ref: number, slot: number, type: PageType, stride: number): number {
-    const { arena } = this;
     const right = this.pages.allocate(type);
-    const from = ref >>> arena.chunkShift;
-    const to = right >>> arena.chunkShift;
-    moveTail(
-      arena.i32[from],
-      arena.u8[from],
-      (ref & arena.unitMask) << 2,
-      slot,
-      arena.i32[to],
-      arena.u8[to],
-      (right & arena.unitMask) << 2,
-      stride,
-      this.pages.pageBytes,
-    );
+    moveTail(this.arena, ref, slot, right, stride, this.pages.pageBytes);
     return right;
   }
 
@@ -330,11 +318,9 @@ export abstract class Tree extends TreeCursor {
     arena.touch(right);
     const chunk = left >>> arena.chunkShift;
     const l = (left & arena.unitMask) << 2;
-    compactPage(arena.i32[chunk], arena.u8[chunk], l, stride, pageBytes);
+    compactPage(arena, left, stride, pageBytes);
     const joint = arena.i32[chunk][l] & COUNT_MASK;
-    const from = right >>> arena.chunkShift;
-    const r = (right & arena.unitMask) << 2;
-    moveTail(arena.i32[from], arena.u8[from], r, 0, arena.i32[chunk], arena.u8[chunk], l, stride, pageBytes);
+    moveTail(arena, right, 0, left, stride, pageBytes);
     // The parent's separator comes down before the first slot that moved, which had none.
     this.takeSeparator(parent, slot + 1);
     const at = l + HEADER_WORDS + joint * stride;

@@ -236,10 +236,12 @@ export class ZSetHandle extends Collection implements ZSet {
     }
     const { byScore, byMember, member } = this;
     byScore.select(rank);
-    for (let left = run; left > 0; left--, byScore.next()) {
+    for (let left = run; ;) {
       byScore.key(member);
       this.findMember(member);
       byMember.remove();
+      if (--left === 0) break;
+      byScore.next();
     }
     byScore.removeRange(rank, run);
     this.save();

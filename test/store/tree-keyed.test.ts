@@ -181,6 +181,30 @@ describe('keyed tree', () => {
     }
   }
 
+  test('a rank selected again after other uses of the cursor is found anew', () => {
+    const random = new Random(7);
+    const pair = new Pair(SHAPES[0]);
+    while (pair.model.length < 300) pair.set(randomEntry(random, SHAPES[0]));
+    const uses = [
+      () => pair.find(random.pick(pair.model)),
+      () => pair.tree.next(),
+      () => pair.tree.previous(),
+      () => pair.tree.settle(),
+      () => pair.tree.nextLeaf(),
+      () => pair.tree.previousLeaf(),
+      () => pair.set(randomEntry(random, SHAPES[0])),
+      () => pair.remove(pair.model[random.below(30)]),
+      () => pair.verify(),
+    ];
+    for (let step = 0; step < 2000; step++) {
+      const rank = random.below(Math.min(40, pair.model.length));
+      pair.verifyAt(rank);
+      random.pick(uses)();
+      pair.verifyAt(rank);
+      if (pair.model.length < 100) pair.set(randomEntry(random, SHAPES[0]));
+    }
+  });
+
   test('pages filled in order stay full', () => {
     const pair = new Pair({ ...SHAPES[0], pageBytes: PAGE_BYTES, keyWords: 2 });
     for (let i = 0; i < 20_000; i++) {
