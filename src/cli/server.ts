@@ -286,7 +286,7 @@ class RunningServer {
       },
       onWarning: (message) => logger.warn(message),
       onFatal: (error) => this.fatal(error),
-      onSlice: (kind, ms) => server.latency.record(kind, ms, Date.now()),
+      onSlice: (kind, ms, workMs) => server.latency.record(kind, ms, workMs, Date.now()),
     });
   }
 

@@ -260,6 +260,8 @@ function statsSection(server: Server): InfoFields {
   };
   for (const [kind, milliseconds] of latency.longestSlices)
     fields[`longest_slice_usec_${kind}`] = Math.round(milliseconds * 1000);
+  for (const [kind, milliseconds] of latency.longestWork)
+    fields[`longest_slice_cpu_usec_${kind}`] = Math.round(milliseconds * 1000);
   for (const [name, microseconds] of Object.entries(statistics.loopDelay.percentiles()))
     fields[`event_loop_delay_usec_${name}`] = microseconds;
   return fields;

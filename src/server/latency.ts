@@ -1,5 +1,7 @@
 /** LATENCY: spikes of named events by second, and the longest slice of each kind of background work. */
 
+import { SliceClock } from '../store/slice-clock.ts';
+
 /** Samples kept for an event. */
 const SAMPLES_MAX = 160;
 
@@ -13,8 +15,10 @@ export class Latency {
   /** Milliseconds from which an event is recorded; 0: never. */
   threshold = 0;
   readonly events = new Map<string, { samples: LatencySample[]; max: number }>();
-  /** Longest slice of background work, milliseconds, for each kind. */
+  /** Longest slice of background work for each kind: milliseconds by the clock, and without waiting for a processor. */
   readonly longestSlices = new Map<string, number>();
+  readonly longestWork = new Map<string, number>();
+  private readonly clock = new SliceClock();
 
   /** Records an event that took long enough. */
   add(event: string, milliseconds: number, nowMs: number): void {
@@ -33,15 +37,18 @@ export class Latency {
 
   /** Runs a slice of background work and records how long it took. */
   slice<T>(kind: string, nowMs: number, work: () => T): T {
-    const begin = performance.now();
+    const { clock } = this;
+    clock.start();
     const result = work();
-    this.record(kind, performance.now() - begin, nowMs);
+    clock.stop();
+    this.record(kind, clock.elapsedMs, clock.workMs, nowMs);
     return result;
   }
 
   /** Records a slice of background work. */
-  record(kind: string, milliseconds: number, nowMs: number): void {
+  record(kind: string, milliseconds: number, workMs: number, nowMs: number): void {
     if (milliseconds > (this.longestSlices.get(kind) ?? 0)) this.longestSlices.set(kind, milliseconds);
+    if (workMs > (this.longestWork.get(kind) ?? 0)) this.longestWork.set(kind, workMs);
     this.add(kind, milliseconds, nowMs);
   }
 

@@ -21,6 +21,7 @@ import { encodeMeta } from './meta-row.ts';
 import { REDO_BUFFER_BYTES_MAX, RedoWriter, type RedoFile } from './redo.ts';
 import { META_KEY } from './row-format.ts';
 import type { PurgeRange, RowSource } from './row-source.ts';
+import { SliceClock } from './slice-clock.ts';
 
 const MB = 1024 * 1024;
 
@@ -70,6 +71,9 @@ const RETRY_MS_MAX = 30_000;
 /** What a writer is held up for at a ceiling. */
 const WRITER_DELAY_MS_MAX = 100;
 
+/** `ms` by the clock, `workMs` without waiting for a processor. */
+export type OnSlice = (kind: 'checkpoint-cut' | 'checkpoint-copy', ms: number, workMs: number) => void;
+
 export interface CheckpointerOptions {
   source: RowSource;
   engine: Engine;
@@ -89,8 +93,8 @@ export interface CheckpointerOptions {
   flush: () => boolean;
   /** A checkpoint failed, or purging did; it will be tried again. */
   onError: (error: Error, step: string) => void;
-  /** Called with the length of each piece of work on the caller's thread. */
-  onSlice?: (kind: 'checkpoint-cut' | 'checkpoint-copy', ms: number) => void;
+  /** Called after each piece of work on the caller's thread; see SliceClock. */
+  onSlice?: OnSlice;
 }
 
 type State = 'idle' | 'copying' | 'committing' | 'applying';
@@ -125,6 +129,7 @@ export class Checkpointer {
   readonly limits: CheckpointOptions;
   private readonly options: CheckpointerOptions;
   private readonly source: RowSource;
+  private readonly clock = new SliceClock();
   private state: State = 'idle';
   private running: Promise<void> | null = null;
   private purging: Promise<void> | null = null;
@@ -269,7 +274,8 @@ export class Checkpointer {
   private cut(): { writer: RedoWriter; meta: Buffer } {
     const { log, disk, flush } = this.options;
     if (!flush()) throw new Error(`no cut while the log cannot be written: ${log.failure ?? ''}`);
-    const started = performance.now();
+    const { clock } = this;
+    clock.start();
     log.roll();
     const position = log.position;
     const writer = new RedoWriter(disk, this.options.redoDirectory, {
@@ -288,23 +294,25 @@ export class Checkpointer {
     this.writer = writer;
     this.state = 'copying';
     faultPoint('cut');
-    const elapsed = performance.now() - started;
-    this.longestCutMs = Math.max(this.longestCutMs, elapsed);
-    this.options.onSlice?.('checkpoint-cut', elapsed);
+    clock.stop();
+    this.longestCutMs = Math.max(this.longestCutMs, clock.elapsedMs);
+    this.options.onSlice?.('checkpoint-cut', clock.elapsedMs, clock.workMs);
     return { writer, meta };
   }
 
   private async copy(writer: RedoWriter): Promise<void> {
     const started = performance.now();
     const load = new LoopLoad();
+    const { clock } = this;
     for (;;) {
-      const sliceStarted = performance.now();
+      clock.start();
       const complete = this.source.copyCut(SLICE_MS, SLICE_BYTES_MAX);
       writer.drain();
       this.source.cutSink = writer.sink;
-      const elapsed = performance.now() - sliceStarted;
+      clock.stop();
+      const elapsed = clock.elapsedMs;
       this.longestCopyMs = Math.max(this.longestCopyMs, elapsed);
-      this.options.onSlice?.('checkpoint-copy', elapsed);
+      this.options.onSlice?.('checkpoint-copy', elapsed, clock.workMs);
       if (complete) break;
       if (writer.full) await writer.room();
       await this.pause(load, elapsed);

@@ -9,7 +9,7 @@ import type { Slice } from '../bytes/slice.ts';
 import type { Engine, EngineName, EngineOptions } from '../engines/engine.ts';
 import { BINDING_PACKAGES, packageVersion } from '../engines/identity.ts';
 import { openEngine } from '../engines/open.ts';
-import { CHECKPOINT_DEFAULTS, Checkpointer, type CheckpointOptions } from './checkpoint.ts';
+import { CHECKPOINT_DEFAULTS, Checkpointer, type CheckpointOptions, type OnSlice } from './checkpoint.ts';
 import { DataDirectory } from './data-directory.ts';
 import { NodeDisk, type Disk } from './disk.ts';
 import { faultPoint } from './fault-point.ts';
@@ -36,8 +36,8 @@ export interface DurabilityOptions {
    * to the disk. Writes must stop, and the process must end.
    */
   onFatal?: (error: Error) => void;
-  /** Called with the length of each piece of background work on this thread. */
-  onSlice?: (kind: 'checkpoint-cut' | 'checkpoint-copy', ms: number) => void;
+  /** Called after each piece of background work on this thread. */
+  onSlice?: OnSlice;
 }
 
 /** What durability is made of; `openPersistentStore` makes it from a directory's path. */
