@@ -25,7 +25,7 @@ const NOISY_SPREAD = 0.3;
 const WRITE_BUFFER_BYTES = 32 * 1024 * 1024;
 
 /** One run's value of a metric; null where it has none. */
-export function metricOf(run: Run, session: Session | undefined, metric: MetricName): number | null {
+function metricOf(run: Run, session: Session | undefined, metric: MetricName): number | null {
   switch (metric) {
     case 'opsPerSecond':
       return run.opsPerSecond;

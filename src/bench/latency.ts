@@ -12,8 +12,8 @@ import {
 import type { Latency } from '../report/results.ts';
 
 /** Latencies are counted in ticks of 100 ns. */
-export const TICKS_PER_MS = 10_000;
-export const TICKS_PER_US = 10;
+const TICKS_PER_MS = 10_000;
+const TICKS_PER_US = 10;
 
 /** Buckets of HdrHistogram with 3 significant digits: 2,048 of one tick, then 1,024 for each doubling. */
 const LINEAR_BITS = 11;

@@ -114,7 +114,7 @@ function merged(all: readonly (SparseCounts | null)[]): LatencyCounts {
 }
 
 /** Exported for tests. */
-export function mergeReports(reports: LoadReport[], intervalSeconds: number): LoadOutcome {
+function mergeReports(reports: LoadReport[], intervalSeconds: number): LoadOutcome {
   const sum = (of: (report: LoadReport) => number): number =>
     reports.reduce((total, report) => total + of(report), 0);
   const startedAt = Math.min(...reports.map((report) => report.startedAt));

@@ -17,9 +17,6 @@ export interface BenchmarkRow {
   maxMs: number;
 }
 
-export const CSV_HEADER =
-  '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms","p99_latency_ms","max_latency_ms"';
-
 export function parseBenchmarkCsv(csv: string): BenchmarkRow[] {
   const lines = csv.split(/\r?\n/).filter((line) => line.startsWith('"'));
   return lines.slice(1).map((line) => {

@@ -5,7 +5,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Run, Session } from '../report/results.ts';
 import { STRINGS } from '../workloads/builtin.ts';
-import { meanBytes, parseSizes } from '../workloads/values.ts';
 import type { Preload } from '../workloads/workload.ts';
 import { runRedisBenchmark } from './redis-benchmark.ts';
 import type { LoadControl } from './control.ts';
@@ -352,11 +351,4 @@ function toRun(
     },
     series: seriesOf(samples, outcome?.series ?? [], from),
   };
-}
-
-/** Bytes of keys and values that the key space holds when it is loaded; for what a report says of sizes. */
-export function datasetBytes(settings: LoadSettings): number {
-  return Math.round(
-    settings.keyspace * ('key:000000000000'.length + meanBytes(parseSizes(settings.valueSizes))),
-  );
 }

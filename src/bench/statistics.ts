@@ -7,7 +7,7 @@ import type { Estimate } from '../report/results.ts';
 /** With fewer runs on a side no verdict is given: 5 against 5 is the least at which exact p reaches 0.01. */
 export const RUNS_FOR_VERDICT = 5;
 /** Two-sided. Stricter than the usual 0.05 because a matrix makes dozens of comparisons at once. */
-export const SIGNIFICANCE = 0.01;
+const SIGNIFICANCE = 0.01;
 const CONFIDENCE = 0.95;
 /** Up to this many arrangements Mann-Whitney's distribution is enumerated when there are ties. */
 const MAX_ARRANGEMENTS = 200_000;

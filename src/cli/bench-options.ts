@@ -1,7 +1,7 @@
 /** Options that `ardent bench` and `ardent matrix` share, under redis-benchmark's letters where it has them. */
 import type { Argv } from 'yargs';
 import { accessOf, type OperationMix, type Workload } from '../workloads/workload.ts';
-import { builtinWorkloads, BUILTIN_WORKLOADS, STRINGS } from '../workloads/builtin.ts';
+import { builtinWorkloads, STRINGS } from '../workloads/builtin.ts';
 import { isYcsb, ycsbWorkload } from '../workloads/ycsb.ts';
 import { defaultWorkers } from '../bench/load.ts';
 import type { LoadSettings } from '../bench/plan.ts';
@@ -234,7 +234,7 @@ function accessOfLine(line: string): OperationMix['access'] {
 }
 
 /** A workload of the user's own command lines, `weight line` each. */
-export function customWorkload(lines: readonly string[], settings: LoadSettings): Workload {
+function customWorkload(lines: readonly string[], settings: LoadSettings): Workload {
   const operations = lines.map((given) => {
     const match = /^\s*(\d+(?:\.\d+)?)\s+(.*)$/s.exec(given);
     const line = match === null ? given.trim() : match[2].trim();
@@ -281,5 +281,3 @@ export function workloadsOf(args: LoadArguments, settings: LoadSettings, fallbac
   if (names.length === 0) throw new UsageError('-t names no test');
   return names.flatMap((name) => (isYcsb(name) ? [ycsbWorkload(name)] : builtinWorkloads([name])));
 }
-
-export const TEST_NAMES = BUILTIN_WORKLOADS.map(({ id }) => id).join(' ');

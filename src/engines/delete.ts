@@ -3,7 +3,7 @@ import type { PackedBatch } from './engine.ts';
 import { RowCursor, RowPacker } from './packed.ts';
 
 /** Bytes of keys deleted in one write: a few milliseconds of work, between which others are served. */
-export const DELETE_BYTES = 64 * 1024;
+const DELETE_BYTES = 64 * 1024;
 
 /** Deletes the rows of a scan of keys, a batch at a time. */
 export async function deleteScanned(scan: Scan, write: (batch: PackedBatch) => Promise<void>): Promise<void> {

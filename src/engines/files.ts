@@ -112,6 +112,6 @@ async function linkOrCopy(from: string, to: string, name: string): Promise<void>
   }
 }
 
-export function isMissing(error: unknown): boolean {
+function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }

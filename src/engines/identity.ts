@@ -5,7 +5,7 @@ import { ENGINE_NAMES, EngineError, type EngineName } from './engine.ts';
 import { syncPath } from './files.ts';
 
 /** Version of what an engine's directory holds: file names and this identity, not the rows. */
-export const FORMAT_VERSION = 1;
+const FORMAT_VERSION = 1;
 
 /** Names which engine a directory belongs to: lines of `name: value`. */
 const IDENTITY = 'ENGINE';

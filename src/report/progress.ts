@@ -18,7 +18,7 @@ const SPARK_CELLS = 24;
 /** Client busier than this: the figures may be its own limit. */
 const CLIENT_RED = 0.9;
 
-export function sparkline(values: readonly number[], cells = SPARK_CELLS): string {
+function sparkline(values: readonly number[], cells = SPARK_CELLS): string {
   const shown = values.slice(-cells);
   const top = Math.max(...shown, 1e-9);
   return shown.map((value) => SPARKS[Math.min(7, Math.floor((value / top) * 7.999))]).join('');

@@ -37,7 +37,7 @@ export const METRICS = [
 export type MetricName = (typeof METRICS)[number];
 
 /** Conditions that can void a cell; docs/statistics.md says when each is given. */
-export const BADGES = [
+const BADGES = [
   'CLIENT-BOUND',
   'OVERLOADED',
   'MEMTABLE-ONLY',
@@ -46,7 +46,6 @@ export const BADGES = [
   'NOISY',
   'ERRORS',
 ] as const;
-export type BadgeName = (typeof BADGES)[number];
 
 const scalarOption = {
   check(value: unknown, path: string, problems: string[]): void {
@@ -54,7 +53,7 @@ const scalarOption = {
   },
 } as { check(value: unknown, path: string, problems: string[]): void; type?: string | number | boolean };
 
-export const environmentShape = object({
+const environmentShape = object({
   hostname: text,
   kernel: text,
   cpuModel: text,
@@ -75,7 +74,7 @@ export const environmentShape = object({
 });
 
 /** One column: a server (or, for `ardent engines`, an engine) with its settings. */
-export const targetShape = object({
+const targetShape = object({
   id: text,
   label: text,
   kind: oneOf(['ardent', 'redis', 'foreign', 'engine']),
@@ -97,7 +96,7 @@ export const targetShape = object({
 });
 
 /** One row: what is asked of every target. */
-export const workloadShape = object({
+const workloadShape = object({
   id: text,
   label: text,
   /** Family that the row belongs to, for filters: string, list, set, hash, sorted set, stream, mix, none. */
@@ -121,7 +120,7 @@ export const workloadShape = object({
   warmupSeconds: quantity,
 });
 
-export const latencyShape = object({
+const latencyShape = object({
   count: count,
   minUs: quantity,
   meanUs: quantity,
@@ -140,7 +139,7 @@ export const latencyShape = object({
 });
 
 /** Parallel columns, one entry a sample. `null` where a figure is not known. */
-export const seriesShape = object({
+const seriesShape = object({
   /** Seconds since the run's measurement began. */
   at: list(quantity),
   opsPerSecond: list(nullable(quantity)),
@@ -154,7 +153,7 @@ export const seriesShape = object({
   clientUtilisation: list(nullable(quantity)),
 });
 
-export const resourcesShape = object({
+const resourcesShape = object({
   cpuSeconds: nullable(quantity),
   /** Its threads were ready to run and had no processor: others used the machine. */
   cpuWaitSeconds: optional(nullable(quantity)),
@@ -167,7 +166,7 @@ export const resourcesShape = object({
   diskBytes: nullable(quantity),
 });
 
-export const clientShape = object({
+const clientShape = object({
   workers: count,
   cpuSeconds: nullable(quantity),
   /** Busy share of the busiest worker's event loop, 0 to 1. */
@@ -176,7 +175,7 @@ export const clientShape = object({
 });
 
 /** The unit of replication: one workload, once, on one fresh server. */
-export const runShape = object({
+const runShape = object({
   workload: text,
   target: text,
   /** Starts at 1. */
@@ -216,7 +215,7 @@ export const runShape = object({
 });
 
 /** One life of a target: started fresh, loaded, asked every workload in order, stopped. */
-export const sessionShape = object({
+const sessionShape = object({
   target: text,
   repeat: count,
   startedAt: text,
@@ -248,7 +247,7 @@ export const sessionShape = object({
 });
 
 /** One number over the runs of a cell. The interval is a 95% bootstrap interval of the median. */
-export const estimateShape = object({
+const estimateShape = object({
   n: count,
   median: quantity,
   low: quantity,
@@ -259,10 +258,10 @@ export const estimateShape = object({
   spread: quantity,
 });
 
-export const VERDICTS = ['higher', 'lower', 'no difference', 'too few runs', 'not comparable'] as const;
+const VERDICTS = ['higher', 'lower', 'no difference', 'too few runs', 'not comparable'] as const;
 
 /** Operations per second against the baseline. */
-export const comparisonShape = object({
+const comparisonShape = object({
   baseline: text,
   ratio: quantity,
   low: quantity,
@@ -272,7 +271,7 @@ export const comparisonShape = object({
   verdict: oneOf(VERDICTS),
 });
 
-export const cellShape = object({
+const cellShape = object({
   workload: text,
   target: text,
   state: oneOf(['ok', 'failed', 'missing']),
@@ -286,7 +285,7 @@ export const cellShape = object({
 });
 
 /** Rate stepped until the target no longer follows. */
-export const capacityShape = object({
+const capacityShape = object({
   workload: text,
   target: text,
   steps: list(
@@ -303,7 +302,7 @@ export const capacityShape = object({
   kneeOpsPerSecond: nullable(quantity),
 });
 
-export const resultsShape = object({
+const resultsShape = object({
   format: literal(RESULTS_FORMAT),
   version: literal(RESULTS_VERSION),
   tool: oneOf(['matrix', 'bench', 'engines']),
@@ -339,7 +338,6 @@ export type WorkloadInfo = TypeOf<typeof workloadShape>;
 export type Latency = TypeOf<typeof latencyShape>;
 export type Series = TypeOf<typeof seriesShape>;
 export type Resources = TypeOf<typeof resourcesShape>;
-export type ClientUse = TypeOf<typeof clientShape>;
 export type Run = TypeOf<typeof runShape>;
 export type Session = TypeOf<typeof sessionShape>;
 export type Estimate = TypeOf<typeof estimateShape>;

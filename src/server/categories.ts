@@ -1,8 +1,8 @@
 /** ACL categories of a command: those it declares, and those that follow from its flags. */
 import type { CommandEntry } from './command-entry.ts';
 
-/** Redis's order, by which COMMAND INFO lists them. */
-const ORDER = [
+/** All of them, in the order in which Redis lists them. */
+export const CATEGORIES = [
   'keyspace',
   'read',
   'write',
@@ -37,5 +37,5 @@ export function commandCategories(entry: CommandEntry): string[] {
   if (has('fast')) categories.add('fast');
   if (has('blocking')) categories.add('blocking');
   if (!categories.has('fast')) categories.add('slow');
-  return ORDER.filter((category) => categories.has(category));
+  return CATEGORIES.filter((category) => categories.has(category));
 }

@@ -16,10 +16,8 @@ export const TIMEOUT_NEGATIVE = 'ERR timeout is negative';
 export const INCREMENT_OVERFLOW = 'ERR increment or decrement would overflow';
 export const STRING_TOO_LONG = 'ERR string exceeds maximum allowed size (proto-max-bulk-len)';
 export const DB_OUT_OF_RANGE = 'ERR DB index is out of range';
-export const INVALID_DB_INDEX = 'ERR invalid DB index';
 export const INVALID_CURSOR = 'ERR invalid cursor';
 export const NO_AUTH = 'NOAUTH Authentication required.';
-export const BUSY_KEY = 'BUSYKEY Target key name already exists.';
 export const NAN_OR_INFINITY = 'ERR increment would produce NaN or Infinity';
 export const NUMKEYS_NOT_POSITIVE = 'ERR numkeys should be greater than 0';
 

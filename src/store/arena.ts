@@ -18,7 +18,7 @@
 import { SLICE_PADDING } from '../bytes/slice.ts';
 import { OutOfTierError } from './api.ts';
 
-export const UNIT_BYTES = 16;
+const UNIT_BYTES = 16;
 const UNIT_SHIFT = 4;
 
 /** Slabs are aligned runs of this size, each holding blocks of one class. */

@@ -15,9 +15,8 @@ const NODE_ENTRIES = 1 << NODE_SHIFT;
 export const NODE_MASK = NODE_ENTRIES - 1;
 const FIRST_ENTRIES = 4;
 export const NODE_HEADER_WORDS = 4;
+/** Enough for 134 million pages, more than the arena holds. */
 const MAX_LEVELS = 3;
-/** Above this page number a collection is full: 134 million pages, more than the arena holds. */
-export const MAX_PAGES = NODE_ENTRIES ** MAX_LEVELS;
 
 export class CollectionTable {
   readonly arena: Arena;

@@ -14,7 +14,7 @@ import type { EngineName } from '../engines/engine.ts';
 import { replaceFile, type Disk } from './disk.ts';
 
 /** Of the data directory as a whole: rows, log, redo file. */
-export const DATA_FORMAT_VERSION = 1;
+const DATA_FORMAT_VERSION = 1;
 
 const IDENTITY_FILE = 'ardent.json';
 const PID_FILE = 'ardent.pid';

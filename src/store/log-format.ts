@@ -7,7 +7,7 @@
 import { crc32 } from 'node:zlib';
 import { viewOf } from '../bytes/slice.ts';
 
-export const LOG_FORMAT_VERSION = 1;
+const LOG_FORMAT_VERSION = 1;
 const SEGMENT_MAGIC = 0x474f4c41; // 'ALOG', little endian
 
 export const SEGMENT_HEADER_BYTES = 128;

@@ -41,7 +41,7 @@ export function encodeMeta(meta: Meta): Buffer {
 }
 
 /** Throws MetaRowError when the row is not as it was written. */
-export function decodeMeta(bytes: Buffer): Meta {
+function decodeMeta(bytes: Buffer): Meta {
   if (bytes.length < HEADER_BYTES) throw new MetaRowError(`the meta row has ${bytes.length} bytes`);
   if (bytes.readUInt32LE(0) !== crc32(bytes.subarray(4))) {
     throw new MetaRowError('the checksum of the meta row does not match');

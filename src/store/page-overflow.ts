@@ -59,7 +59,7 @@ export function freeOverflow(pages: Pages, first: number): void {
 }
 
 /** The block of a page that must belong to a chain. */
-export function overflowPage(pages: Pages, number: number): number {
+function overflowPage(pages: Pages, number: number): number {
   const ref = pages.ref(number);
   const { arena } = pages;
   if (pageType(arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2]) !== PageType.Overflow) {

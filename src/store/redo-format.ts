@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { DELETE_LENGTH } from '../engines/engine.ts';
 import { viewOf } from '../bytes/slice.ts';
 
-export const REDO_FORMAT_VERSION = 1;
+const REDO_FORMAT_VERSION = 1;
 const HEADER_MAGIC = 0x4f445241; // 'ARDO', little endian
 const FOOTER_MAGIC = 0x45445241; // 'ARDE'
 

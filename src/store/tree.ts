@@ -39,7 +39,7 @@ import type { Pages } from './pages.ts';
 import { TreeCursor } from './tree-cursor.ts';
 
 /** Counts are positive signed words. */
-export const MAX_COUNT = 0x7fffffff;
+const MAX_COUNT = 0x7fffffff;
 /** Pages are merged below the first share of use when together they stay below the second. */
 const MERGE_BELOW = 0.35;
 const MERGED_MAX = 0.85;

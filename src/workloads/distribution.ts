@@ -4,7 +4,7 @@
  */
 import { Random } from './random.ts';
 
-export const DISTRIBUTIONS = ['uniform', 'sequential', 'zipfian', 'latest', 'hotspot', 'insert'] as const;
+const DISTRIBUTIONS = ['uniform', 'sequential', 'zipfian', 'latest', 'hotspot', 'insert'] as const;
 export type DistributionName = (typeof DISTRIBUTIONS)[number];
 
 export interface Distribution {
@@ -17,9 +17,9 @@ export interface Distribution {
 }
 
 /** YCSB's constants (core/src/main/java/site/ycsb: ZipfianGenerator, HotspotIntegerGenerator). */
-export const DEFAULT_EXPONENT = 0.99;
-export const DEFAULT_HOT_KEYS = 0.2;
-export const DEFAULT_HOT_REQUESTS = 0.8;
+const DEFAULT_EXPONENT = 0.99;
+const DEFAULT_HOT_KEYS = 0.2;
+const DEFAULT_HOT_REQUESTS = 0.8;
 
 /** `uniform`, `sequential`, `zipfian[:exponent]`, `latest[:exponent]`, `hotspot[:keys:requests]`, `insert`. */
 export function parseDistribution(spec: string): Distribution {

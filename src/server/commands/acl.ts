@@ -1,35 +1,10 @@
 /** ACL, as far as one user goes: `default`, who may do everything. */
 import { randomBytes } from 'node:crypto';
 import { CommandError, type Command } from '../command.ts';
-import { commandCategories } from '../categories.ts';
+import { CATEGORIES, commandCategories } from '../categories.ts';
 import type { Context } from '../context.ts';
 import { sliceInteger } from '../../bytes/number.ts';
 import { helpCommand } from './help.ts';
-
-/** Categories in the order in which Redis lists them. */
-const CATEGORIES = [
-  'keyspace',
-  'read',
-  'write',
-  'set',
-  'sortedset',
-  'list',
-  'hash',
-  'string',
-  'bitmap',
-  'hyperloglog',
-  'geo',
-  'stream',
-  'pubsub',
-  'admin',
-  'fast',
-  'slow',
-  'blocking',
-  'dangerous',
-  'connection',
-  'transaction',
-  'scripting',
-];
 
 function cat(context: Context): void {
   const { argc, args, server, reply } = context;

@@ -9,10 +9,7 @@ import { setName } from './connection.ts';
 import { helpCommand } from './help.ts';
 
 /** A connection as CLIENT LIST shows it, without the line feed. */
-export function describeClient(
-  client: Client,
-  { client: self, requestStart, requestEnd, now }: Context,
-): string {
+function describeClient(client: Client, { client: self, requestStart, requestEnd, now }: Context): string {
   const { subscriptions, transaction, reader, tracking } = client;
   let flags = '';
   if (client.monitor) flags += 'O';

@@ -9,6 +9,7 @@ import { encodingName } from '../encoding.ts';
 import { NO_SUCH_KEY, NOT_INTEGER } from '../errors.ts';
 import type { Server } from '../server.ts';
 import { helpCommand } from './help.ts';
+import { save } from './server-admin.ts';
 
 const FORBIDDEN =
   'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", ' +
@@ -122,23 +123,6 @@ function populate({ argc, args, db, reply }: Context): void {
   reply.ok();
 }
 
-/** Waits until all that was written is in the engine; what is served is what would be read back. */
-function reload({ server, client, reply }: Context): void {
-  const checkpoint = server.durability?.checkpoint;
-  if (checkpoint === undefined) {
-    reply.ok();
-    return;
-  }
-  server.suspend(client);
-  checkpoint().then(
-    () => {
-      server.saved();
-      server.proceed(client, (output) => output.ok());
-    },
-    (error: unknown) => server.proceed(client, (output) => output.error(`ERR ${(error as Error).message}`)),
-  );
-}
-
 function setActiveExpire(context: Context): void {
   const value = context.integer(2);
   context.server.activeExpire = value !== 0;
@@ -162,8 +146,8 @@ const subcommands: readonly Command[] = [
   { ...debug, name: 'object', arity: 3, summary: 'Tells of a value', run: object },
   { ...debug, name: 'protocol', arity: 3, summary: 'A reply of the given type', run: protocol },
   { ...debug, name: 'populate', arity: -3, summary: 'Fills the database', run: populate },
-  { ...debug, name: 'reload', arity: -2, summary: 'Waits until everything is in the engine', run: reload },
-  { ...debug, name: 'loadaof', arity: 2, summary: 'Waits until everything is in the engine', run: reload },
+  { ...debug, name: 'reload', arity: -2, summary: 'Waits until everything is in the engine', run: save },
+  { ...debug, name: 'loadaof', arity: 2, summary: 'Waits until everything is in the engine', run: save },
   {
     ...debug,
     name: 'set-active-expire',

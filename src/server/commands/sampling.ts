@@ -21,12 +21,7 @@ export function randomRank(context: Context, size: number): number {
  * order is not random. Selection sampling (Knuth, The Art of Computer Programming 2, 3.4.2 S) or
  * Floyd's algorithm (Bentley, Communications of the ACM 30/9, 1987).
  */
-export function sampleRanks(
-  context: Context,
-  size: number,
-  count: number,
-  emit: (rank: number) => void,
-): void {
+function sampleRanks(context: Context, size: number, count: number, emit: (rank: number) => void): void {
   if (count * WALK_SHARE > size) {
     for (let rank = 0, wanted = count; wanted > 0; rank++) {
       if (context.random() * (size - rank) >= wanted) continue;

@@ -12,8 +12,8 @@ function time({ reply }: Context): void {
   reply.bulkString(String(micros % 1e6));
 }
 
-/** Data is durable without it; SAVE waits until a checkpoint holds all that was written so far. */
-function save(context: Context): void {
+/** Data is durable without it: waits until a checkpoint holds all that was written so far. */
+export function save(context: Context): void {
   const { server, client, reply } = context;
   const checkpoint = server.durability?.checkpoint;
   if (checkpoint === undefined) {
