@@ -170,11 +170,11 @@ function failuresOf(results: Results): string[] {
 
 export function exitCodeOf(results: Results): number {
   if (results.state === 'partial') return EXIT.interrupted;
-  if (results.runs.some((run) => (run.verified?.wrong ?? 0) > 0)) return EXIT.verification;
+  if (results.runs.some((run) => (run.verified?.wrong ?? 0) > 0)) return EXIT.data;
   const ok = results.cells.filter(({ state }) => state === 'ok').length;
   if (ok === results.cells.length) return EXIT.ok;
   const unreachable =
     results.sessions.length > 0 &&
     results.sessions.every(({ startSeconds, state }) => state === 'failed' && startSeconds === null);
-  return unreachable && ok === 0 ? EXIT.unreachable : EXIT.invalid;
+  return unreachable && ok === 0 ? EXIT.unreachable : EXIT.failed;
 }

@@ -3,10 +3,7 @@ import type { Argv } from 'yargs';
 import pc from 'picocolors';
 import { DataDirectoryError } from '../store/data-directory.ts';
 import { checkDirectory, type CheckReport } from '../store/check.ts';
-
-/** Exit codes. */
-const USAGE = 1;
-const DAMAGE = 3;
+import { EXIT } from './exit-codes.ts';
 
 interface Arguments {
   directory: string;
@@ -33,14 +30,14 @@ export const handler = async ({ directory, repair, json }: Arguments): Promise<v
     report = await checkDirectory(directory, { repair, onProgress: live ? show : undefined });
   } catch (error) {
     if (!(error instanceof DataDirectoryError)) throw error;
-    process.stderr.write(`ardent check: ${error.message}\n`);
+    process.stderr.write(`ardent: ${error.message}\n`);
     const damaged = error.code === 'DIRECTORY_DAMAGED' || error.code === 'DIRECTORY_FORMAT';
-    process.exitCode = damaged ? DAMAGE : USAGE;
+    process.exitCode = damaged ? EXIT.data : EXIT.usage;
     return;
   }
   if (live) show('');
   process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : text(report));
-  if (!report.ok) process.exitCode = DAMAGE;
+  if (!report.ok) process.exitCode = EXIT.data;
 };
 
 function text(report: CheckReport): string {

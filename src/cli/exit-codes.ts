@@ -1,13 +1,16 @@
-/** How `ardent bench`, `matrix`, `engines`, `compare` and `report` end. */
+/** How every `ardent` command ends: its exit code, and what it says of an error. */
+
 export const EXIT = {
   ok: 0,
-  /** A wrong option, or a fault of the bench itself. */
+  /** A wrong option or argument, or a fault of the command itself. */
   usage: 1,
+  /** `bench`, `matrix`: no target could be reached. `server`: an address cannot be listened on. */
   unreachable: 2,
-  /** Something that was read was not what had been written. */
-  verification: 3,
-  /** Nothing usable was measured, or part of it failed. */
-  invalid: 4,
+  /** What is stored is not what was written, or cannot be opened. */
+  data: 3,
+  /** `bench`, `matrix`, `engines`: part of the run failed. `server`: an error while serving. */
+  failed: 4,
+  /** `compare`: a proven regression. */
   regression: 99,
   interrupted: 130,
 } as const;
