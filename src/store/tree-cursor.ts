@@ -26,6 +26,8 @@ export class TreeCursor {
   slot = 0;
   /** The cursor's rank while it stands where `select` put it and nothing changed; -1 otherwise. */
   protected selected = -1;
+  /** Offset of the selected element in its leaf once a tree that must walk to it has done so; -1 before. */
+  protected selectedOffset = -1;
   protected readonly pathRef = new Int32Array(MAX_HEIGHT);
   protected readonly pathSlot = new Int32Array(MAX_HEIGHT);
 
@@ -64,6 +66,7 @@ export class TreeCursor {
 
   private descend(rank: number): void {
     this.selected = rank;
+    this.selectedOffset = -1;
     const { arena, height, innerStride: stride, pathRef, pathSlot } = this;
     const offset = HEADER_WORDS + this.keyWords + 1;
     let ref = this.pages.ref(this.root);

@@ -71,6 +71,13 @@ export class ListTree extends Tree {
     return at - page;
   }
 
+  /** Offset of the element at the cursor in its leaf. */
+  private offset(): number {
+    if (this.selected < 0) return this.offsetOf(this.leaf, this.slot);
+    if (this.selectedOffset < 0) this.selectedOffset = this.offsetOf(this.leaf, this.slot);
+    return this.selectedOffset;
+  }
+
   /** Inserts an element before position `index`. The slice must not lie in this list. */
   insert(index: number, element: Slice): void {
     const length = element.end - element.start;
@@ -231,7 +238,7 @@ export class ListTree extends Tree {
     const start = i32[w + 1] & 0xffff;
     const end = i32[w + 1] >>> 16;
     const stubs = (i32[w] & FLAG_STUBS) !== 0;
-    const from = this.offsetOf(ref, this.slot);
+    const from = this.offset();
     let to = from;
     if (!stubs && this.slot + run === (i32[w] & COUNT_MASK)) to = end;
     else for (let j = 0; j < run; j++) to += elementBytes(arena.u8[chunk], page + to);
@@ -307,7 +314,7 @@ export class ListTree extends Tree {
 
   /** Points `into` at the element at the cursor. */
   element(into: Slice): void {
-    this.elementIn(this.leaf, this.offsetOf(this.leaf, this.slot), into);
+    this.elementIn(this.leaf, this.offset(), into);
   }
 
   private elementIn(ref: number, offset: number, into: Slice): void {
