@@ -22,7 +22,7 @@ const DEFAULT = [
 const ON_REQUEST = ['commandstats', 'latencystats'] as const;
 
 /** 1.50M, as Redis writes sizes. */
-export function humanSize(bytes: number): string {
+function humanSize(bytes: number): string {
   const units = ['B', 'K', 'M', 'G', 'T', 'P'];
   if (bytes < 1024) return `${bytes}B`;
   let unit = 0;

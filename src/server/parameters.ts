@@ -86,7 +86,7 @@ const words = (
 const atStart = { immutable: true } as const;
 
 /** Classes of clients with output limits of their own. */
-export const OUTPUT_CLASSES = ['normal', 'slave', 'pubsub'] as const;
+const OUTPUT_CLASSES = ['normal', 'slave', 'pubsub'] as const;
 export type OutputClass = (typeof OUTPUT_CLASSES)[number];
 
 export interface OutputLimit {
@@ -231,7 +231,9 @@ const effective: readonly Parameter[] = [
   text('logfile', '', { ...atStart, help: 'file of the server log; empty: standard output' }),
   integer('databases', 16, 1, 16384, { ...atStart, help: 'number of databases' }),
   integer('hz', 10, 0, INT_MAX, { help: 'rounds of background work a second' }),
-  integer('shutdown-timeout', 10, 0, INT_MAX, { help: 'seconds that ending may take' }),
+  integer('shutdown-timeout', 10, 0, INT_MAX, {
+    help: 'seconds that ending may take; a last checkpoint gets 0.7 of them',
+  }),
   choice('enable-debug-command', 'no', ['no', 'yes', 'local'], { ...atStart, help: 'allow DEBUG' }),
   choice('enable-protected-configs', 'no', ['no', 'yes', 'local'], {
     ...atStart,
@@ -282,7 +284,6 @@ const effective: readonly Parameter[] = [
   integer('set-max-intset-entries', 512, 0, LONG_MAX),
   integer('zset-max-listpack-entries', 128, 0, LONG_MAX, { alias: 'zset-max-ziplist-entries' }),
   bytes('zset-max-listpack-value', 64, 0, LONG_MAX, { alias: 'zset-max-ziplist-value' }),
-  integer('list-max-listpack-size', -2, -INT_MAX - 1, INT_MAX, { alias: 'list-max-ziplist-size' }),
 ];
 
 /** Parameters that clients and tools set or read and that change nothing here. */
@@ -349,6 +350,7 @@ const accepted: readonly Parameter[] = [
   flag('lazyfree-lazy-user-flush', false),
   integer('lfu-log-factor', 10, 0, INT_MAX),
   integer('lfu-decay-time', 1, 0, INT_MAX),
+  integer('list-max-listpack-size', -2, -INT_MAX - 1, INT_MAX, { alias: 'list-max-ziplist-size' }),
   integer('list-compress-depth', 0, 0, INT_MAX),
   bytes('stream-node-max-bytes', 4096, 0, LONG_MAX),
   integer('stream-node-max-entries', 100, 0, LONG_MAX),
