@@ -162,7 +162,7 @@ export class Host {
           memory = larger;
           continue;
         }
-        const order = await rowOrder(memory, bytes, rows);
+        const order = await rowOrder(memory, bytes, rows, at + bytes === end);
         for (let done = 0; done < rows;) {
           const batch = sealRowsAt(memory, order, done, batchBytes);
           done += batch.rows;

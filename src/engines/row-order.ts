@@ -16,9 +16,15 @@ const ROWS_A_LOOK = 4096;
 
 /**
  * Offsets of the rows that fill the first `length` bytes, ordered by the beginnings of their keys; rows
- * of one key stay in the order they have. A radix sort, with a turn of the event loop now and then.
+ * of one key stay in the order they have, and with `lastStays` the last row stays the last. A radix
+ * sort, with a turn of the event loop now and then.
  */
-export async function rowOrder(bytes: ArrayBuffer, length: number, rows: number): Promise<Uint32Array> {
+export async function rowOrder(
+  bytes: ArrayBuffer,
+  length: number,
+  rows: number,
+  lastStays: boolean,
+): Promise<Uint32Array> {
   const pace = new Pace();
   const view = viewOf(bytes);
   const prefixes = Array.from({ length: PREFIX_WORDS }, () => new Uint32Array(rows));
@@ -35,14 +41,16 @@ export async function rowOrder(bytes: ArrayBuffer, length: number, rows: number)
   }
   if (offset !== length) throw new RangeError(`${rows} rows take ${offset} bytes, not ${length}`);
 
+  const sorted = lastStays && rows > 0 ? rows - 1 : rows;
   let order = new Uint32Array(rows);
-  for (let row = 0; row < rows; row++) order[row] = row;
   let next = new Uint32Array(rows);
+  for (let row = 0; row < rows; row++) order[row] = next[row] = row;
   const starts = new Uint32Array(DIGITS);
   for (let word = PREFIX_WORDS - 1; word >= 0; word--) {
     for (let shift = 0; shift < 32; shift += DIGIT_BITS) {
-      if (!countDigits(prefixes[word], shift, starts)) continue;
-      distribute(prefixes[word], shift, starts, order, next);
+      const words = prefixes[word].subarray(0, sorted);
+      if (!countDigits(words, shift, starts)) continue;
+      distribute(words, shift, starts, order, next);
       [order, next] = [next, order];
       if (pace.spent) await pace.turn();
     }
@@ -83,7 +91,7 @@ function distribute(
   from: Uint32Array,
   to: Uint32Array,
 ): void {
-  for (let i = 0; i < from.length; i++) {
+  for (let i = 0; i < words.length; i++) {
     const row = from[i];
     to[starts[(words[row] >>> shift) & (DIGITS - 1)]++] = row;
   }

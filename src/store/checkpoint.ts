@@ -37,7 +37,7 @@ export interface CheckpointOptions {
   logBytesMax: number;
   /** A checkpoint begins when something has been dirty for so long. */
   ageMs: number;
-  /** Bytes of rows that the engine gets in one atomic batch. */
+  /** Bytes of rows that the engine's thread holds and puts in the order of their keys at a time. */
   batchBytes: number;
 }
 
@@ -50,7 +50,7 @@ export const CHECKPOINT_DEFAULTS: Readonly<CheckpointOptions> = {
   batchBytes: 64 * MB,
 };
 
-/** Copies of a batch while it is applied: as read, the next one, sealed, and the engine's own. */
+/** What applying holds, in batches: rows as read and their order, rows on their way to the engine, and its pages of them. */
 const BATCH_COPIES = 4;
 
 /** Bytes of memory that a checkpoint may take at most: rows on their way to the redo file and to the engine. */
