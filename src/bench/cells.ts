@@ -10,7 +10,7 @@ import {
   type Session,
   type TargetInfo,
   type WorkloadInfo,
-} from '../report/results.ts';
+} from '../results/results.ts';
 import { RATE_REACHED } from './capacity.ts';
 import { mergeLatencies } from './latency.ts';
 import { compare, estimate, median } from './statistics.ts';

@@ -1,5 +1,5 @@
 /** Two results documents side by side: what became higher or lower, and whether that is proven. */
-import type { Results, Run } from '../report/results.ts';
+import type { Results, Run } from '../results/results.ts';
 import { compare, median, type Difference } from './statistics.ts';
 
 export interface ComparedRow {

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Piscina } from 'piscina';
-import type { Latency } from '../report/results.ts';
+import type { Latency } from '../results/results.ts';
 import { LoadControl } from './control.ts';
 import { LatencyCounts, type SparseCounts } from './latency.ts';
 import type { LoadReport, LoadSpec } from './load-spec.ts';

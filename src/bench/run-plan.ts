@@ -3,8 +3,8 @@
  * fresh server, so that a drift of the machine touches all of them alike. After every session the
  * results so far are handed on: what was measured is never lost.
  */
-import type { Cell, Results, Run, Session } from '../report/results.ts';
-import { RESULTS_FORMAT, RESULTS_VERSION } from '../report/results.ts';
+import type { Cell, Results, Run, Session } from '../results/results.ts';
+import { RESULTS_FORMAT, RESULTS_VERSION } from '../results/results.ts';
 import { capacitiesOf } from './capacity.ts';
 import { cellsOf } from './cells.ts';
 import { describeEnvironment } from './environment.ts';

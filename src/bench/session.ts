@@ -3,7 +3,7 @@
  * order, stopped. A row that fails is recorded and does not lose the others.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Run, Session } from '../report/results.ts';
+import type { Run, Session } from '../results/results.ts';
 import { STRINGS } from '../workloads/builtin.ts';
 import type { Preload } from '../workloads/workload.ts';
 import { runRedisBenchmark } from './redis-benchmark.ts';

@@ -6,7 +6,7 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { TargetInfo } from '../report/results.ts';
+import type { TargetInfo } from '../results/results.ts';
 import { Child, freePort, freshDirectory, removeDirectory } from './child.ts';
 import { ControlConnection } from './control-connection.ts';
 import type { Address } from './load-spec.ts';

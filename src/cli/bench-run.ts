@@ -7,7 +7,7 @@ import { runPlan } from '../bench/run-plan.ts';
 import { toBenchmarkCsv, toCsv } from '../report/csv.ts';
 import { formatCount, formatDuration } from '../report/format.ts';
 import { LiveProgress, PlainProgress, QuietProgress, type Progress } from '../report/progress.ts';
-import type { Results, Run } from '../report/results.ts';
+import type { Results, Run } from '../results/results.ts';
 import { renderHtml } from '../report/html/page.ts';
 import { matrixTable, renderText, targetTable } from '../report/table.ts';
 import type { OutputArguments } from './bench-options.ts';

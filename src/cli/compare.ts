@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Argv } from 'yargs';
 import { compareResults } from '../bench/compare-results.ts';
-import { parseResults } from '../report/results.ts';
+import { parseResults } from '../results/results.ts';
 import { comparisonTable, renderText } from '../report/table.ts';
 import { EXIT, exitWith, UsageError } from './exit-codes.ts';
 

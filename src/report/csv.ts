@@ -1,6 +1,6 @@
 /** Results as CSV: one line a run, for spreadsheets; and redis-benchmark's own form. */
 import { stringify } from 'csv-stringify/sync';
-import type { Results } from './results.ts';
+import type { Results } from '../results/results.ts';
 
 const COLUMNS = [
   'workload',

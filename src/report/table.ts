@@ -1,7 +1,7 @@
 /** The matrix as a table for terminals and Markdown: rows are workloads, columns targets. */
 import { formatCount, formatMicroseconds, formatRatio, formatBytes } from './format.ts';
 import type { ComparedResults } from '../bench/compare-results.ts';
-import type { Cell, MetricName, Results } from './results.ts';
+import type { Cell, MetricName, Results } from '../results/results.ts';
 
 export const METRIC_TITLES: Record<MetricName, string> = {
   opsPerSecond: 'operations per second',

@@ -58,7 +58,7 @@ export function checkpointMemory(limits: CheckpointOptions): number {
   return REDO_BUFFER_BYTES_MAX + BATCH_COPIES * limits.batchBytes;
 }
 
-/** CPU time of one slice of copying. Rule 5 allows 10 ms; this is what a request waits at most. */
+/** CPU time of one slice of copying: what a request waits for it at most. */
 const SLICE_MS = 1;
 /** With a busy loop, copying takes at most one part in this many of its time. */
 const BUSY_SHARE = 4;

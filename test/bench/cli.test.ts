@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { parseResults, type Results } from '../../src/report/results.ts';
+import { parseResults, type Results } from '../../src/results/results.ts';
 import { ardent, startRedis, type RedisServer } from './fixtures.ts';
 
 let directory: string;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { toBenchmarkCsv, toCsv } from '../../src/report/csv.ts';
 import { formatBytes, formatCount, formatDuration, formatMicroseconds } from '../../src/report/format.ts';
-import { parseResults, ResultsError } from '../../src/report/results.ts';
+import { parseResults, ResultsError } from '../../src/results/results.ts';
 import { matrixTable, renderMarkdown, renderText, targetTable } from '../../src/report/table.ts';
 import { sampleResults } from './sample.ts';
 

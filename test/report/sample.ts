@@ -1,7 +1,7 @@
 /** A result set made up for tests: three targets, two rows, every state and badge. */
 import { cellsOf } from '../../src/bench/cells.ts';
 import { LatencyCounts } from '../../src/bench/latency.ts';
-import type { Latency, Results, Run, TargetInfo, WorkloadInfo } from '../../src/report/results.ts';
+import type { Latency, Results, Run, TargetInfo, WorkloadInfo } from '../../src/results/results.ts';
 
 function latency(us: number): Latency {
   const counts = new LatencyCounts();

@@ -11,7 +11,7 @@ import {
   type Session,
   type TargetInfo,
   type WorkloadInfo,
-} from '../../report/results.ts';
+} from '../../results/results.ts';
 import { cellsOf } from '../cells.ts';
 import { freshDirectory, guardProcess, removeDirectory } from '../child.ts';
 import { describeEnvironment } from '../environment.ts';

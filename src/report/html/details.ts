@@ -1,6 +1,14 @@
 /** Each workload on its own: percentiles, course over time with the target's use of the machine, every run. */
 import { formatBytes, formatCount, formatMicroseconds } from '../format.ts';
-import type { Capacity, Cell, Results, Run, Series, TargetInfo, WorkloadInfo } from '../results.ts';
+import type {
+  Capacity,
+  Cell,
+  Results,
+  Run,
+  Series,
+  TargetInfo,
+  WorkloadInfo,
+} from '../../results/results.ts';
 import { markup, type Markup } from './markup.ts';
 import {
   colorsOf,

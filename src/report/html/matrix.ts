@@ -1,6 +1,6 @@
 /** The matrix: workloads by targets, one metric at a time. Every number is in the page before any script runs. */
 import { formatRatio } from '../format.ts';
-import { METRICS, type Badge, type Cell, type MetricName, type Results } from '../results.ts';
+import { METRICS, type Badge, type Cell, type MetricName, type Results } from '../../results/results.ts';
 import { formatMetric, METRIC_TITLES } from '../table.ts';
 import { jsonScript, markup, type Markup } from './markup.ts';
 import { colorsOf } from './svg.ts';

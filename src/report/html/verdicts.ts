@@ -1,6 +1,6 @@
 /** What came out, first: a card a target, then every ratio with its interval on one axis. */
 import { formatRatio } from '../format.ts';
-import type { Cell, Results, TargetInfo } from '../results.ts';
+import type { Cell, Results, TargetInfo } from '../../results/results.ts';
 import { markup, type Markup } from './markup.ts';
 import { colorsOf } from './svg.ts';
 
