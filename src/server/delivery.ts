@@ -17,6 +17,8 @@ export class Delivery {
   private held: Held[] = [];
   private heldFrom = 0;
   private readonly statistics: Statistics;
+  /** Called before bytes go to a connection: whether it may be sent that much; if not, it is closed. */
+  mayTake: (client: Client, bytes: number) => boolean = () => true;
   /** Called when a connection has more to take; its output limits are to be checked. */
   onOutput: (client: Client) => void = () => {};
   /** Called when a connection that is to be closed has got all that was held for it. */
@@ -40,7 +42,7 @@ export class Delivery {
       const output = turn.outputOf(i);
       if (client.heldBytes > 0 || (position > reached && mustWait(client))) {
         this.hold(client, Buffer.from(output), position);
-      } else {
+      } else if (this.mayTake(client, output.length)) {
         this.statistics.outputBytes += output.length;
         socket.write(output);
         // Node hands small writes to the kernel at once; only what it could not take stays queued.

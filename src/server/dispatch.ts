@@ -129,6 +129,8 @@ function dispatchCarefully(
   if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
   if (client.tracking !== null) {
     server.tracking.remember(context, client, entry);
+    // Other keys may have been given up for these.
+    if (context.staging) server.publish(client);
     if (caching && client.transaction === null && !entry.fullName.startsWith('client|'))
       client.tracking.caching = false;
   }

@@ -180,6 +180,7 @@ export class Server {
       this.context.expired(db, key);
     };
     this.outputLimits = outputLimits(this.config.text('client-output-buffer-limit'));
+    this.delivery.mayTake = (client, bytes) => this.mayTake(client, bytes);
     this.delivery.onOutput = (client) => this.checkOutput(client);
     this.delivery.onDone = (client) => this.finish(client);
     this.followConfig();
@@ -409,7 +410,18 @@ export class Server {
     } else {
       client.overSoftLimitSince = 0;
     }
-    if (!tooMuch) return;
+    if (tooMuch) this.killForOutput(client, waiting);
+  }
+
+  /** A reply above the hard limit is refused as in Redis, even if the kernel had room for it. */
+  private mayTake(client: Client, bytes: number): boolean {
+    const { hard } = this.outputLimits[this.outputClass(client)];
+    if (hard === 0 || client.outputBytes + bytes <= hard) return true;
+    this.killForOutput(client, client.outputBytes + bytes);
+    return false;
+  }
+
+  private killForOutput(client: Client, waiting: number): void {
     this.statistics.clientsClosedByOutputLimit++;
     this.logger.warn(
       `client ${client.id} (${client.address}) closed: ${waiting} bytes of output wait for it`,

@@ -40,6 +40,7 @@ export class Tracking {
 
   constructor(server: Server) {
     this.server = server;
+    server.config.onChange('tracking-table-max-keys', () => this.limit());
   }
 
   get anyone(): boolean {
@@ -108,36 +109,50 @@ export class Tracking {
     if (max === 0) return;
     for (const key of this.readers.keys()) {
       if (this.readers.size <= max) break;
-      this.invalidate(key, false);
+      this.forget(key);
     }
   }
 
   changed(_db: Database, key: string): void {
-    this.invalidate(key, true);
+    this.invalidate(key);
   }
 
-  private invalidate(key: string, broadcast: boolean): void {
-    if (broadcast) {
-      for (const prefix of this.prefixes.keys()) {
-        if (!key.startsWith(prefix)) continue;
-        let keys = this.broadcasts.get(prefix);
-        if (keys === undefined) this.broadcasts.set(prefix, (keys = new Map()));
-        keys.set(key, this.server.context.client);
-      }
+  private invalidate(key: string): void {
+    for (const prefix of this.prefixes.keys()) {
+      if (!key.startsWith(prefix)) continue;
+      let keys = this.broadcasts.get(prefix);
+      if (keys === undefined) this.broadcasts.set(prefix, (keys = new Map()));
+      keys.set(key, this.server.context.client);
     }
+    const changer = this.server.context.client;
+    for (const client of this.takeReaders(key)) {
+      if (client !== changer) this.send(client, [key]);
+      else if (client.tracking?.noLoop !== true) this.delay(key);
+    }
+  }
+
+  /** The table has no room for the key: its readers are told, whoever made them lose it. */
+  private forget(key: string): void {
+    const reader = this.server.context.client;
+    for (const client of this.takeReaders(key)) {
+      if (client === reader) this.delay(key);
+      else this.send(client, [key]);
+    }
+  }
+
+  /** Those who may hold the key; from now on they are taken not to. */
+  private takeReaders(key: string): Client[] {
     const readers = this.readers.get(key);
-    if (readers === undefined) return;
+    if (readers === undefined) return [];
     this.readers.delete(key);
     this.items -= readers.size;
+    const clients: Client[] = [];
     for (const id of readers) {
       const client = this.server.clients.get(id);
-      if (client === undefined || client.tracking === null || client.tracking.broadcast) continue;
-      if (client === this.server.context.client) {
-        if (!client.tracking.noLoop) this.delay(key);
-      } else {
-        this.send(client, [key]);
-      }
+      if (client !== undefined && client.tracking !== null && !client.tracking.broadcast)
+        clients.push(client);
     }
+    return clients;
   }
 
   /** A database was emptied or exchanged: no cached key can be trusted. */

@@ -323,6 +323,21 @@ describe('publish and subscribe', () => {
 });
 
 describe('blocking', () => {
+  test('CLIENT UNBLOCK with an error counts as a failed call', async () => {
+    const other = await pair.another();
+    await both(async (client) => {
+      const waiting = client === pair.ours ? other.ours : other.theirs;
+      const id = /:(\d+)/.exec(await waiting.send('CLIENT', 'ID'))![1];
+      await client.send('CONFIG', 'RESETSTAT');
+      waiting.write('BLPOP nothing 0\r\n');
+      while ((await client.send('CLIENT', 'UNBLOCK', id, 'ERROR')) === ':0\r\n');
+      await waiting.read();
+      return /cmdstat_blpop:calls=1,.*(rejected_calls=.*)/.exec(
+        await client.send('INFO', 'commandstats'),
+      )?.[1];
+    });
+  });
+
   test('first come, first served; timeouts; CLIENT UNBLOCK', async () => {
     const [second, third] = [await pair.another(), await pair.another()];
     await both(async (client) => {
@@ -489,6 +504,22 @@ describe('client-side caching', () => {
       got.push((await client.read()).toString());
       return got;
     });
+  });
+
+  test('keys that the table has no room for are invalidated, also for NOLOOP clients', async () => {
+    const client = pair.ours;
+    await client.send('HELLO', 3);
+    await client.send('CLIENT', 'TRACKING', 'on', 'NOLOOP');
+    await client.send('MGET', 'a', 'b');
+    const invalidated = (key: string): string => `>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\n${key}\r\n`;
+    try {
+      client.write('CONFIG SET tracking-table-max-keys 1\r\n');
+      expect((await client.read(2)).toString()).toBe(`+OK\r\n${invalidated('a')}`);
+      client.write('GET c\r\n');
+      expect((await client.read(2)).toString()).toBe(`_\r\n${invalidated('b')}`);
+    } finally {
+      await client.send('CONFIG', 'SET', 'tracking-table-max-keys', 1_000_000);
+    }
   });
 });
 
@@ -722,6 +753,23 @@ describe('access', () => {
       subscriber.close();
       await running.stop();
     }
+  });
+
+  test('a reply above the hard limit is not sent', async () => {
+    const setter = await pair.another();
+    await both(async (client) => {
+      const other = client === pair.ours ? setter.ours : setter.theirs;
+      await other.send('SET', 'big', 'x'.repeat(30_000));
+      await other.send('CONFIG', 'SET', 'client-output-buffer-limit', 'normal 50000 0 0');
+      try {
+        const first = await client.send('GET', 'big');
+        client.write('MULTI\r\nSET after 1\r\nGET big\r\nGET big\r\nGET big\r\nEXEC\r\n');
+        const rest = (await client.readToEnd()).toString().replace(/^(\+OK\r\n)?(\+QUEUED\r\n)*/, '');
+        return [first, rest, await other.send('GET', 'after')];
+      } finally {
+        await other.send('CONFIG', 'SET', 'client-output-buffer-limit', 'normal 0 0 0');
+      }
+    });
   });
 
   test('a client that does not read is closed at its output limit', async () => {

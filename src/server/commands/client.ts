@@ -197,6 +197,7 @@ function unblock(context: Context): void {
     reply.integer(0);
     return;
   }
+  if (withError) wait.request.entry.failed++;
   server.blocking.finish(
     target,
     withError
