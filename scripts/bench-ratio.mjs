@@ -10,11 +10,16 @@
  *                          [--engines lmdb,leveldb,rocksdb] [--json FILE]
  */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import net from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { Child, freePort, freshDirectory, removeDirectory } from '../dist/bench/child.js';
+import { sampleProcess } from '../dist/bench/process-sample.js';
+import { parseBenchmarkCsv } from '../dist/bench/redis-benchmark.js';
+import { median } from '../dist/bench/statistics.js';
+import { showUsage } from './usage.mjs';
 
 const KEYSPACE = 1_000_000;
 const VALUE_BYTES = 100;
@@ -33,14 +38,7 @@ const { values: options } = parseArgs({
     help: { type: 'boolean', short: 'h' },
   },
 });
-if (options.help) {
-  console.log(
-    readFileSync(new URL(import.meta.url), 'utf8')
-      .match(/\/\*\*([\s\S]*?)\*\//)[1]
-      .replace(/^ \* ?/gm, ''),
-  );
-  process.exit(0);
-}
+if (options.help) showUsage(import.meta.url);
 
 const value = 'x'.repeat(VALUE_BYTES);
 const digits = (n) => String(n).padStart(12, '0');
@@ -100,23 +98,6 @@ const FILLS = {
   },
 };
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const median = (list) => {
-  const sorted = [...list].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-};
-
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer().on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
-  });
-}
-
 /** Sends the commands pipelined, a window at a time; rejects on the first error reply. */
 async function send(port, commands) {
   const socket = net.connect(port, '127.0.0.1');
@@ -142,19 +123,20 @@ async function send(port, commands) {
   socket.destroy();
 }
 
-const work = mkdtempSync(path.join(os.tmpdir(), 'ardent-ratio-'));
 const servers = [];
 
 async function start(name, command, args) {
   const port = await freePort();
-  const dir = mkdtempSync(path.join(work, `${name.replace(/\W+/g, '-')}-`));
-  const log = openSync(path.join(dir, 'output.log'), 'w');
-  const child = spawn(command, args(port, dir), { stdio: ['ignore', log, log], cwd: dir });
-  const server = { name, port, dir, child, filled: new Set() };
-  child.on('exit', (code, signal) => (server.exited = signal ?? code));
+  const directory = freshDirectory(name);
+  const child = await Child.start(
+    command,
+    args(port, directory),
+    directory,
+    path.join(directory, 'output.log'),
+  );
+  const server = { name, port, directory, child, filled: new Set() };
   servers.push(server);
-  for (let i = 0; i < 300; i++) {
-    if (server.exited !== undefined) break;
+  for (let i = 0; i < 300 && child.running; i++) {
     const up = await send(port, [['PING']]).then(
       () => true,
       () => false,
@@ -162,20 +144,11 @@ async function start(name, command, args) {
     if (up) return server;
     await sleep(100);
   }
-  throw new Error(
-    `${name} did not start; see ${path.join(dir, 'output.log')}:\n${readFileSync(path.join(dir, 'output.log'), 'utf8').slice(-2000)}`,
-  );
+  throw new Error(`${name} did not start: ${child.obituary()}`);
 }
 
-/** CPU seconds (user + system) of a process so far. */
-function cpuSeconds(pid) {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / 100;
-  } catch {
-    return NaN;
-  }
-}
+/** CPU seconds of a process so far; NaN when it has ended. */
+const cpuSeconds = (pid) => sampleProcess(pid)?.cpuSeconds ?? NaN;
 
 /** One redis-benchmark run: rate, and CPU of both sides. */
 async function run(server, row, pipeline, requests) {
@@ -202,8 +175,7 @@ async function run(server, row, pipeline, requests) {
   await new Promise((resolve) => child.on('close', resolve));
   clearInterval(sampler);
   const seconds = (performance.now() - began) / 1000;
-  const line = output.trim().split('\n').at(-1) ?? '';
-  const rate = Number(line.split('","')[1]?.replace(/"/g, ''));
+  const rate = parseBenchmarkCsv(output).at(-1)?.opsPerSecond;
   if (!(rate > 0)) throw new Error(`${server.name} ${row}: ${errors || output || 'no result'}`);
   const serverCpu = cpuSeconds(server.child.pid) - before;
   return {
@@ -236,15 +208,6 @@ async function measure(server, row, pipeline, seconds) {
   }
 }
 
-function stopAll() {
-  for (const { child, exited } of servers) {
-    if (exited === undefined) child.kill('SIGKILL');
-  }
-  rmSync(work, { recursive: true, force: true });
-}
-process.on('exit', stopAll);
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
-
 const rows = options.rows ? options.rows.split(',').map((row) => row.toUpperCase()) : Object.keys(ROWS);
 for (const row of rows)
   if (!ROWS[row]) throw new Error(`unknown row ${row}; rows: ${Object.keys(ROWS).join(' ')}`);
@@ -266,7 +229,7 @@ const redis =
 await start('redis', 'redis-server', redis('--appendonly', 'no'));
 await start('redis aof', 'redis-server', redis('--appendonly', 'yes', '--appendfsync', 'everysec'));
 (await start('bare node', process.execPath, (port) => [bare, String(port)])).bare = true;
-for (const { child } of servers) child.kill('SIGSTOP');
+for (const { child } of servers) process.kill(child.pid, 'SIGSTOP');
 
 const results = [];
 const width = 12;
@@ -313,4 +276,7 @@ console.log(
 );
 if (options.json)
   writeFileSync(options.json, JSON.stringify({ when: new Date().toISOString(), options, results }, null, 2));
-process.exit(0);
+for (const { child, directory } of servers) {
+  await child.stop('SIGKILL');
+  removeDirectory(directory);
+}

@@ -5,6 +5,7 @@
  * would hide what a fast server can do.
  *
  *   node scripts/check-driver.mjs [--tests classic] [--pipelines 1,16] [--repeats 5] [--seconds 1]
+ *                                 [--clients 50] [--data-size 3] [--workers 1]
  *
  * Exit code 1 when a row's ratio is below 0.85.
  */
@@ -15,6 +16,7 @@ import { runRedisBenchmark } from '../dist/bench/redis-benchmark.js';
 import { median } from '../dist/bench/statistics.js';
 import { findExecutable, redisTarget } from '../dist/bench/target.js';
 import { builtinWorkloads } from '../dist/workloads/builtin.js';
+import { showUsage } from './usage.mjs';
 
 const LIMIT = 0.85;
 
@@ -27,8 +29,10 @@ const { values: options } = parseArgs({
     clients: { type: 'string', default: '50' },
     'data-size': { type: 'string', default: '3' },
     workers: { type: 'string', default: '1' },
+    help: { type: 'boolean', short: 'h', default: false },
   },
 });
+if (options.help) showUsage(import.meta.url);
 
 const redis = redisTarget({
   executable: findExecutable('redis-server'),

@@ -25,8 +25,12 @@ import {
 } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { freePort, guardProcess } from '../dist/bench/child.js';
+import { ReplyError, ReplyParser, Status } from '../dist/resp/reply-parser.js';
+import { showUsage } from './usage.mjs';
 
 const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const WRITERS = 4;
@@ -45,8 +49,10 @@ const { values: options } = parseArgs({
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     'life-ms': { type: 'string', default: '800' },
     keep: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
   },
 });
+if (options.help) showUsage(import.meta.url);
 
 let state = Number(options.seed) >>> 0;
 /** mulberry32 */
@@ -180,7 +186,7 @@ class Content {
 // ---- A client that counts replies
 
 class Client {
-  buffered = Buffer.alloc(0);
+  parser = new ReplyParser();
   waiting = [];
   closed = false;
 
@@ -201,14 +207,10 @@ class Client {
       for (const { reject } of this.waiting.splice(0)) reject(new Error('connection closed'));
     });
     socket.on('data', (chunk) => {
-      this.buffered = this.buffered.length === 0 ? chunk : Buffer.concat([this.buffered, chunk]);
-      for (;;) {
-        const parsed = parse(this.buffered, 0);
-        if (parsed === null) return;
-        this.buffered = this.buffered.subarray(parsed.end);
+      for (const reply of this.parser.push(chunk)) {
         const { resolve, reject } = this.waiting.shift();
-        if (parsed.value instanceof Error) reject(parsed.value);
-        else resolve(parsed.value);
+        if (reply instanceof ReplyError) reject(reply);
+        else resolve(plain(reply));
       }
     });
   }
@@ -233,35 +235,11 @@ class Client {
   }
 }
 
-function parse(bytes, at) {
-  const lineEnd = bytes.indexOf('\r\n', at, 'latin1');
-  if (lineEnd < 0) return null;
-  const line = bytes.toString('latin1', at + 1, lineEnd);
-  let end = lineEnd + 2;
-  switch (String.fromCharCode(bytes[at])) {
-    case '+':
-      return { value: line, end };
-    case '-':
-      return { value: new Error(line), end };
-    case ':':
-      return { value: Number(line), end };
-    case '$': {
-      const length = Number(line);
-      if (length < 0) return { value: null, end };
-      if (bytes.length < end + length + 2) return null;
-      return { value: bytes.toString('latin1', end, end + length), end: end + length + 2 };
-    }
-    default: {
-      const items = [];
-      for (let i = Number(line); i > 0; i--) {
-        const item = parse(bytes, end);
-        if (item === null) return null;
-        items.push(item.value);
-        end = item.end;
-      }
-      return { value: items, end };
-    }
-  }
+/** Bulk strings and statuses as text, byte by byte; errors stay errors. */
+function plain(value) {
+  if (Buffer.isBuffer(value)) return value.toString('latin1');
+  if (value instanceof Status) return value.text;
+  return Array.isArray(value) ? value.map(plain) : value;
 }
 
 // ---- The server's process
@@ -270,7 +248,11 @@ class Process {
   output = '';
 
   constructor(args) {
-    this.child = spawn(process.execPath, [MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = spawn(process.execPath, [MAIN, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    guardProcess(this.child);
     this.exited = new Promise((resolve) => this.child.once('exit', (code) => resolve(code)));
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => (this.output += text));
@@ -294,16 +276,6 @@ class Process {
     }
     throw new Error(`the server did not become ready:\n${this.output}`);
   }
-}
-
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-async function freePort() {
-  const server = net.createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function check(directory, ...flags) {
