@@ -145,6 +145,11 @@ export class RunningServer {
     });
     const keys = Array.from({ length: this.store.databaseCount }, (_, i) => this.store.database(i).size);
     logger.info(`ready to accept connections: ${keys.reduce((sum, size) => sum + size, 0)} keys`);
+    const { used, limit } = this.store.memory;
+    if (used > limit)
+      logger.warn(
+        `the data take ${used} bytes of memory, tier-memory is ${limit}: until some are deleted or it is raised, commands that need more are refused`,
+      );
     notifyReady(config, logger);
     process.send?.({ ready: true });
   }
@@ -174,8 +179,8 @@ export class RunningServer {
 
   /** What anonymous memory stays within, a line each. */
   private memoryAccount(): InfoFields {
-    const { config, store } = this;
-    const tier = store.memory.limit;
+    const { config } = this;
+    const tier = this.server.tierLimit;
     const engine = engineMemory(config.text('engine') as EngineName, engineOptions(config));
     const checkpoint = checkpointMemory(checkpointLimits(config));
     return {

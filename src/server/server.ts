@@ -197,6 +197,7 @@ export class Server {
     log.onSynced = () => this.delivery.release(log.syncedPosition);
     this.sections = durability.sections ?? {};
     this.loading = null;
+    this.applyTierLimit();
     this.setGate(Gate.Loading, false);
   }
 
@@ -237,9 +238,17 @@ export class Server {
     config.onChange('appendfsync', () => {
       if (this.log !== null) this.log.policy = config.text('appendfsync') as CommandLog['policy'];
     });
-    config.onChange('tier-memory', () => {
-      this.store.memory.limit = config.number('tier-memory') || Math.floor(os.totalmem() / 2);
-    });
+    config.onChange('tier-memory', () => this.applyTierLimit());
+  }
+
+  /** Bytes that the tier may hold, as configured. */
+  get tierLimit(): number {
+    return this.config.number('tier-memory') || Math.floor(os.totalmem() / 2);
+  }
+
+  /** What was acknowledged must come back whatever the limit is: it holds once the data is complete. */
+  private applyTierLimit(): void {
+    this.store.memory.limit = this.loading === null ? this.tierLimit : Infinity;
   }
 
   private chooseTiming(): void {

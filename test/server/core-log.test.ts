@@ -3,6 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { Slice } from '../../src/bytes/slice.ts';
 import type { CommandLog, SyncPolicy } from '../../src/server/command-log.ts';
 import { Config } from '../../src/server/config.ts';
+import { Tier } from '../../src/store/tier.ts';
 import { ModelStore } from '../model/store.ts';
 import { connect, startServer, type RawClient, type RunningServer } from './harness.ts';
 
@@ -218,4 +219,20 @@ test('a full tier refuses what needs memory', async () => {
   expect(await one.send('CONFIG', 'GET', 'maxmemory')).toBe('*2\r\n$9\r\nmaxmemory\r\n$7\r\n1048576\r\n');
   expect(await one.send('CONFIG', 'SET', 'maxmemory', '100mb')).toBe('+OK\r\n');
   expect(await one.send('SET', 'b', '1')).toBe('+OK\r\n');
+});
+
+test('what was logged comes back under a smaller limit; then the limit holds', async () => {
+  log = new LogDouble();
+  const store = new Tier({ databases: 16 });
+  running = await startServer({ store, loading: true, config: new Config({ 'tier-memory': '1mb' }) });
+  const { server } = running;
+  for (let i = 0; i < 300; i++)
+    server.replay(Slice.from(Buffer.from(words('SET', `key:${i}`, 'x'.repeat(10_000)))));
+  server.attach({ log });
+  expect(store.memory.used).toBeGreaterThan(2 ** 20);
+  expect(store.memory.limit).toBe(2 ** 20);
+  const one = await client();
+  expect(await one.send('DBSIZE')).toBe(':300\r\n');
+  expect(await one.send('SET', 'more', '1')).toMatch(/^-OOM /);
+  expect(await one.send('DEL', 'key:0')).toBe(':1\r\n');
 });
