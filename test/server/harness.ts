@@ -38,7 +38,7 @@ export async function startServer(options: Partial<ServerOptions> = {}): Promise
   };
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = net.createServer();
     probe.once('error', reject);
