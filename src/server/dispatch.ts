@@ -114,7 +114,7 @@ function dispatchCarefully(
   }
   if (mustPostpone(server, client, entry)) {
     client.postponed = storeRequest(context, entry);
-    server.postponed.add(client);
+    server.pause.postponed.add(client);
     return;
   }
   if (client.transaction !== null && !NOT_QUEUED.has(entry.fullName)) {
@@ -207,7 +207,7 @@ function admit(server: Server, client: Client, entry: CommandEntry): void {
 
 /** CLIENT PAUSE holds the command back. */
 function mustPostpone(server: Server, client: Client, entry: CommandEntry): boolean {
-  if (server.pause === null) return false;
+  if (!server.pause.active) return false;
   if (server.pause.all) return true;
   let flags = entry.flags;
   if (entry.fullName === 'exec' && client.transaction !== null) flags |= client.transaction.flags;

@@ -156,7 +156,7 @@ function clientsSection(server: Server): InfoFields {
     maxclients: server.config.number('maxclients'),
     client_recent_max_input_buffer: input,
     client_recent_max_output_buffer: output,
-    blocked_clients: server.blocking.count + server.postponed.size,
+    blocked_clients: server.blocking.count + server.pause.postponed.size,
     tracking_clients: server.tracking.clientCount,
     clients_in_timeout_table: waiting,
   };

@@ -3,7 +3,7 @@ import type net from 'node:net';
 import os from 'node:os';
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { allocatePadded, viewOf, type Slice } from '../bytes/slice.ts';
-import { parseRequest, ProtocolError, RequestReader, type RequestLimits } from '../resp/request-parser.ts';
+import { parseRequest, ProtocolError, type RequestLimits } from '../resp/request-parser.ts';
 import type { Database, Store } from '../store/api.ts';
 import { Blocking } from './blocking.ts';
 import { Client, Gate } from './client.ts';
@@ -18,7 +18,9 @@ import { dispatch } from './dispatch.ts';
 import { Latency } from './latency.ts';
 import { isLocal, Network, PROTECTED_MODE, TOO_MANY_CLIENTS } from './network.ts';
 import { eventClasses, outputLimits, type OutputClass, type OutputLimit } from './parameters.ts';
+import { Pause } from './pause.ts';
 import { PubSub } from './pubsub.ts';
+import { Replay } from './replay.ts';
 import type { Reply } from './reply.ts';
 import { abridge, Slowlog } from './slowlog.ts';
 import { readInto } from './static-read.ts';
@@ -71,14 +73,6 @@ export interface ServerOptions {
   shutdown?: (request: ShutdownRequest) => void;
   /** An error after which the state is in doubt: the process must end, with a non-zero code. */
   onFatal?: (error: unknown) => void;
-}
-
-/** CLIENT PAUSE. */
-interface Pause {
-  /** All commands, not only writes. */
-  all: boolean;
-  /** Unix ms. */
-  until: number;
 }
 
 /** Bytes read from a socket at a time; requests in them are parsed in place. */
@@ -135,9 +129,7 @@ export class Server {
   lastSave = Math.floor(Date.now() / 1000);
   /** DEBUG SET-ACTIVE-EXPIRE. */
   activeExpire = true;
-  pause: Pause | null = null;
-  /** Clients whose command CLIENT PAUSE holds back. */
-  readonly postponed = new Set<Client>();
+  readonly pause = new Pause(this);
   /** How far recovery is; null when the data is complete. */
   loading: { startedAt: number; fraction: number } | null = null;
 
@@ -174,6 +166,7 @@ export class Server {
     this.pubsub = new PubSub(this);
     this.tracking = new Tracking(this);
     this.network = new Network(this.config, (socket, unix) => this.accept(socket, unix));
+    this.replayer = new Replay(this);
     this.context = new Context(this, this.nobody, randomBytes(4).readInt32LE());
     this.store.onExpired = (db, key) => {
       this.statistics.expiredKeys++;
@@ -349,7 +342,7 @@ export class Server {
     client.closed = true;
     this.clients.delete(client.id);
     this.monitors.delete(client);
-    this.postponed.delete(client);
+    this.pause.postponed.delete(client);
     if (this.monitors.size === 0) this.setGate(Gate.Monitored, false);
     this.blocking.end(client);
     this.watches.unwatch(client);
@@ -714,7 +707,7 @@ export class Server {
     }
     effects.reset();
     const delay = this.durability?.writerDelayMs?.() ?? 0;
-    if (delay >= 1 && this.pause === null) this.throttle(delay);
+    if (delay >= 1) this.pause.throttle(delay);
     if (this.failing) {
       this.logger.warn('the log can be written again');
       this.appendFailure = null;
@@ -747,7 +740,7 @@ export class Server {
     const { store, statistics } = this;
     const now = store.now;
     this.cronCount++;
-    if (this.pause !== null && this.pause.until <= now) this.unpause();
+    this.pause.expire(now);
     if (this.loading === null) this.backgroundSlices();
     statistics.commandRate.sample(this.commandsProcessed());
     statistics.inputRate.sample(statistics.inputBytes);
@@ -761,7 +754,7 @@ export class Server {
     const { store, latency, context } = this;
     const { now } = store;
     let more = false;
-    if (this.activeExpire && this.pause === null) {
+    if (this.activeExpire && !this.pause.active) {
       const began = performance.now();
       latency.slice('expire-cycle', now, () => store.expireDue(SLICE_MS));
       more = performance.now() - began >= SLICE_MS;
@@ -796,35 +789,6 @@ export class Server {
     let calls = 0;
     for (const entry of this.lookup.all()) calls += entry.calls;
     return calls;
-  }
-
-  /** CLIENT PAUSE; a longer or stricter pause is not shortened. */
-  pauseClients(all: boolean, until: number): void {
-    const before = this.pause;
-    this.pause = {
-      all: all || before?.all === true,
-      until: Math.max(until, before?.until ?? 0),
-    };
-    this.setGate(Gate.Paused, true);
-  }
-
-  /** Holds writes back for a moment. */
-  private throttle(milliseconds: number): void {
-    const pause = { all: false, until: this.store.now + milliseconds };
-    this.pause = pause;
-    this.setGate(Gate.Paused, true);
-    setTimeout(() => {
-      if (this.pause === pause) this.unpause();
-    }, milliseconds);
-  }
-
-  /** Commands that were held back run now. */
-  unpause(): void {
-    this.pause = null;
-    this.setGate(Gate.Paused, false);
-    const postponed = [...this.postponed];
-    this.postponed.clear();
-    for (const client of postponed) this.resume(client);
   }
 
   /** Runs nothing more for the client until `proceed`. */
@@ -951,61 +915,13 @@ export class Server {
     return this.misconf();
   }
 
-  // ---- Replay
+  // ---- Recovery
 
-  /** Stands for whoever sent what is replayed. */
-  private logClient: Client | null = null;
+  private readonly replayer: Replay;
 
-  /** Runs the commands of a log frame: no replies, nothing is logged, no limits, no expiry by the clock. */
+  /** Runs the commands of a log frame again. Throws when one of them fails. */
   replay(payload: Slice): void {
-    const { context, effects, gates, store } = this;
-    const { now } = store;
-    const client = (this.logClient ??= new Client(this, 0, null));
-    this.effects = null;
-    this.gates = 0;
-    // What was due was removed by a logged DEL: here time stands still.
-    store.now = 0;
-    context.mayBlock = false;
-    client.db = store.database(0);
-    this.openOutput(client);
-    const mark = this.turn.writer.pos;
-    const { u8, view, end } = payload;
-    let pos = payload.start;
-    try {
-      while (pos < end) {
-        const next = parseRequest(context, u8, view, pos, end);
-        if (next < 0) break;
-        pos = next;
-        this.replayRequest(client, mark);
-      }
-      if (pos < end) this.replayCarefully(client, payload, pos, mark);
-    } finally {
-      this.effects = effects;
-      this.gates = gates;
-      store.now = now;
-      context.mayBlock = true;
-      context.reply.pos = mark;
-      this.current = null;
-    }
-  }
-
-  /** Requests with very many arguments, which do not parse in place. */
-  private replayCarefully(client: Client, payload: Slice, from: number, mark: number): void {
-    const reader = new RequestReader({ bulkLengthMax: Number.MAX_SAFE_INTEGER });
-    reader.push(payload.u8, from, payload.end);
-    while (reader.next(this.context)) this.replayRequest(client, mark);
-    if (reader.pending > 0) throw new Error(`log: ${reader.pending} bytes of a frame are no request`);
-  }
-
-  private replayRequest(client: Client, mark: number): void {
-    const { context } = this;
-    // A frame is one step as a whole: the borders of transactions in it mean nothing here.
-    if (context.is(0, 'multi') || context.is(0, 'exec')) return;
-    dispatch(this, context, client);
-    const { reply } = context;
-    if (reply.u8[mark] === 45)
-      throw new Error(`log: ${context.word(0)}: ${reply.written(mark).latin1Slice().trim()}`);
-    reply.pos = mark;
+    this.replayer.run(payload);
   }
 }
 

@@ -218,7 +218,7 @@ function pause(context: Context): void {
   const timeout = sliceInteger(args[2]);
   if (Number.isNaN(timeout)) throw new CommandError('ERR timeout is not an integer or out of range');
   if (timeout < 0) throw new CommandError(TIMEOUT_NEGATIVE);
-  server.pauseClients(all, now + timeout);
+  server.pause.begin(all, now + timeout);
   reply.ok();
 }
 
@@ -469,7 +469,7 @@ export const clientCommands: readonly Command[] = [
         complexity: 'O(N) with N paused connections',
         summary: 'Ends a pause',
         run: ({ server, reply: output }) => {
-          server.unpause();
+          server.pause.end();
           output.ok();
         },
       },
