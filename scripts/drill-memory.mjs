@@ -18,7 +18,7 @@
  * above it, when keys outlive their deadline, or when the server loses a key.
  */
 import { fork, spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -29,6 +29,7 @@ import { findExecutable } from '../dist/bench/target.js';
 import { Probe } from './drill/probe.mjs';
 import { DrillServer } from './drill/servers.mjs';
 import { Watch } from './drill/watch.mjs';
+import { showUsage } from './usage.mjs';
 
 const MB = 1024 ** 2;
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -64,11 +65,7 @@ const { values: options } = parseArgs({
   },
   allowNegative: true,
 });
-if (options.help) {
-  const [, comment] = /\/\*\*([\s\S]*?)\*\//.exec(readFileSync(new URL(import.meta.url), 'utf8'));
-  console.log(comment.replace(/^ \* ?/gm, ''));
-  process.exit(0);
-}
+if (options.help) showUsage(import.meta.url);
 const keys = Number(options.keys);
 const valueSize = Number(options['value-size']);
 const ttlKeys = Number(options['ttl-keys'] ?? Math.round(keys / 5));
