@@ -61,7 +61,7 @@ export interface EngineStats {
 }
 
 export interface ApplyOptions {
-  /** Bytes of packed rows that are read and put in order at a time; an atomic batch has at most so many. Default 4 MB. */
+  /** Bytes of rows that are held and put in order at a time; an atomic batch has at most so many. Default 4 MB. */
   batchBytes?: number;
   sync?: boolean;
 }
@@ -78,9 +78,9 @@ export interface Engine {
   write(batch: PackedBatch, options?: { sync?: boolean }): Promise<void>;
   /**
    * Reads rows packed like a batch from `length` bytes at `offset` of the file `path`, in the engine's
-   * thread, in pieces of at most `batchBytes`, and writes each piece in the order of its keys, in one
-   * or more atomic batches (a larger row is a piece of its own). The last row of all is written last.
-   * Not atomic as a whole; repeat after a crash. With `sync` everything is on disk when the promise resolves. A row that does not end within the region, or
+   * thread, and writes them in atomic batches, about in the order of their keys (rows of one key in
+   * the order they have), the last row of all last. It holds `batchBytes` of rows at a time; a larger
+   * row is a batch of its own. Not atomic as a whole; repeat after a crash. With `sync` everything is on disk when the promise resolves. A row that does not end within the region, or
    * with an empty key, is an ENGINE_IO error that names the file and the row's offset in it; the
    * rows before it may be written. Resolves to the number of rows.
    */

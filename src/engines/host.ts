@@ -1,19 +1,15 @@
 import { open, mkdir, readdir } from 'node:fs/promises';
 import type { MessagePort } from 'node:worker_threads';
-import { viewOf } from '../bytes/slice.ts';
+import { applyRowFile } from './apply-rows.ts';
 import type { Binding, Scan, Site } from './binding.ts';
-import { DELETE_LENGTH, EngineError, type ApplyOptions, type EngineName, type PackedRows } from './engine.ts';
+import { EngineError, type ApplyOptions, type EngineName, type PackedRows } from './engine.ts';
 import { engineFailure } from './failure.ts';
 import { directoryBytes } from './files.ts';
 import { markCopy } from './identity.ts';
-import { KEY_BYTES_MAX, KEY_BYTES_MIN, ROW_HEADER } from './packed.ts';
 import { Lane } from './pace.ts';
 import type { Reply, Request, Result } from './protocol.ts';
-import { openRows, sealRows, sealRowsAt } from './row-checksum.ts';
-import { rowOrder } from './row-order.ts';
+import { openRows, sealRows } from './row-checksum.ts';
 
-/** Bytes read from a file at a time: a slice's worth. */
-const READ_BYTES = 1024 * 1024;
 const BATCH_BYTES_DEFAULT = 4 * 1024 * 1024;
 const DIRECTORY_MODE = 0o755;
 
@@ -145,63 +141,17 @@ export class Host {
   ): Promise<number> {
     const windowBytes = options.batchBytes ?? BATCH_BYTES_DEFAULT;
     const batchBytes = Math.min(windowBytes, this.binding.applyBytesMax);
-    const end = offset + length;
-    let total = 0;
     const file = await open(path, 'r');
+    let rows: number;
     try {
-      let memory = new ArrayBuffer(Math.min(windowBytes, length));
-      let filled = 0;
-      let at = offset;
-      while (at < end) {
-        // `at` is the file offset of the first row in memory; fill the memory, take the whole rows.
-        filled = await this.fill(file, path, memory, filled, at, end);
-        const { bytes, rows, needed } = wholeRows(memory, filled, path, at, end);
-        if (rows === 0) {
-          const larger = new ArrayBuffer(needed);
-          new Uint8Array(larger).set(new Uint8Array(memory, 0, filled));
-          memory = larger;
-          continue;
-        }
-        const order = await rowOrder(memory, bytes, rows, at + bytes === end);
-        for (let done = 0; done < rows;) {
-          const batch = sealRowsAt(memory, order, done, batchBytes);
-          done += batch.rows;
-          await this.writes.run(() => this.binding.write(batch));
-        }
-        new Uint8Array(memory).copyWithin(0, bytes, filled);
-        filled -= bytes;
-        at += bytes;
-        total += rows;
-      }
+      rows = await applyRowFile({ file, path, offset, length }, { windowBytes, batchBytes }, (batch) =>
+        this.writes.run(() => this.binding.write(batch)),
+      );
     } finally {
       await file.close();
     }
     if (options.sync === true) await this.writes.run(() => this.binding.sync());
-    return total;
-  }
-
-  private async fill(
-    file: Awaited<ReturnType<typeof open>>,
-    path: string,
-    memory: ArrayBuffer,
-    filled: number,
-    at: number,
-    end: number,
-  ): Promise<number> {
-    const target = new Uint8Array(memory);
-    const wanted = Math.min(memory.byteLength, end - at);
-    while (filled < wanted) {
-      const piece = Math.min(READ_BYTES, wanted - filled);
-      const { bytesRead } = await file.read(target, filled, piece, at + filled);
-      if (bytesRead === 0) {
-        throw new EngineError(
-          'ENGINE_IO',
-          `${path} ends at ${at + filled}, before its rows do (at ${end}); the file is cut short`,
-        );
-      }
-      filled += bytesRead;
-    }
-    return filled;
+    return rows;
   }
 
   private closed(): EngineError {
@@ -245,41 +195,5 @@ class CheckedScan implements Scan {
 
   close(): Promise<void> {
     return this.scan.close();
-  }
-}
-
-/**
- * The whole rows at the start of `memory`, whose first byte is at file offset `at`. With none,
- * `needed` is the size of the first row.
- */
-function wholeRows(
-  memory: ArrayBuffer,
-  filled: number,
-  path: string,
-  at: number,
-  end: number,
-): { bytes: number; rows: number; needed: number } {
-  const view = viewOf(memory);
-  let pos = 0;
-  let rows = 0;
-  for (;;) {
-    if (pos === filled) return { bytes: pos, rows, needed: ROW_HEADER };
-    let next = pos + ROW_HEADER;
-    if (next <= filled) {
-      const keyLength = view.getUint32(pos, true);
-      const valueLength = view.getUint32(pos + 4, true);
-      next += keyLength + (valueLength === DELETE_LENGTH ? 0 : valueLength);
-      if (keyLength < KEY_BYTES_MIN || keyLength > KEY_BYTES_MAX) next = Infinity;
-    }
-    if (at + next > end) {
-      throw new EngineError(
-        'ENGINE_IO',
-        `${path}: the row at offset ${at + pos} does not end before ${end}, or its key is not of ` +
-          `${KEY_BYTES_MIN} to ${KEY_BYTES_MAX} bytes; the file is damaged from there`,
-      );
-    }
-    if (next > filled) return { bytes: pos, rows, needed: next - pos };
-    pos = next;
-    rows++;
   }
 }

@@ -18,8 +18,14 @@ export function sealRows(batch: PackedBatch): PackedBatch {
 }
 
 /**
+ * What a short row counts as when a batch is filled: to LMDB each row, a deletion too, may be a page of
+ * 4 KB that it copies.
+ */
+const ROW_BYTES_MIN = 256;
+
+/**
  * The rows at `offsets` of `source` from the `first`th on, with checksums, in memory of their own: as
- * many as are within `bytesMax` as they stand in `source`, at least one.
+ * many as come to `bytesMax`, at least one.
  */
 export function sealRowsAt(
   source: ArrayBuffer,
@@ -29,10 +35,12 @@ export function sealRowsAt(
 ): PackedBatch {
   const view = viewOf(source);
   let bytes = 0;
+  let counted = 0;
   let last = first;
   while (last < offsets.length) {
     const row = rowBytes(view, offsets[last]);
-    if (last > first && bytes + row > bytesMax) break;
+    counted += Math.max(row, ROW_BYTES_MIN);
+    if (last > first && counted > bytesMax) break;
     bytes += row;
     last++;
   }

@@ -8,7 +8,7 @@ import { ROW_HEADER } from './packed.ts';
 import { Pace } from './pace.ts';
 
 /** Keys are told apart by their first 12 bytes, which for what this is made for is all but all of them. */
-const PREFIX_WORDS = 3;
+export const PREFIX_WORDS = 3;
 const DIGIT_BITS = 16;
 const DIGITS = 1 << DIGIT_BITS;
 /** Rows between two looks at the clock. */
@@ -16,15 +16,9 @@ const ROWS_A_LOOK = 4096;
 
 /**
  * Offsets of the rows that fill the first `length` bytes, ordered by the beginnings of their keys; rows
- * of one key stay in the order they have, and with `lastStays` the last row stays the last. A radix
- * sort, with a turn of the event loop now and then.
+ * of one key stay in the order they have. A radix sort, with a turn of the event loop now and then.
  */
-export async function rowOrder(
-  bytes: ArrayBuffer,
-  length: number,
-  rows: number,
-  lastStays: boolean,
-): Promise<Uint32Array> {
+export async function rowOrder(bytes: ArrayBuffer, length: number, rows: number): Promise<Uint32Array> {
   const pace = new Pace();
   const view = viewOf(bytes);
   const prefixes = Array.from({ length: PREFIX_WORDS }, () => new Uint32Array(rows));
@@ -35,22 +29,20 @@ export async function rowOrder(
     const valueLength = view.getUint32(offset + 4, true);
     const key = offset + ROW_HEADER;
     offsets[row] = offset;
-    for (let word = 0; word < PREFIX_WORDS; word++) prefixes[word][row] = wordOf(view, key, keyLength, word);
+    for (let word = 0; word < PREFIX_WORDS; word++) prefixes[word][row] = prefixWord(view, offset, word);
     offset = key + keyLength + (valueLength === DELETE_LENGTH ? 0 : valueLength);
     if (row % ROWS_A_LOOK === 0 && pace.spent) await pace.turn();
   }
   if (offset !== length) throw new RangeError(`${rows} rows take ${offset} bytes, not ${length}`);
 
-  const sorted = lastStays && rows > 0 ? rows - 1 : rows;
   let order = new Uint32Array(rows);
   let next = new Uint32Array(rows);
-  for (let row = 0; row < rows; row++) order[row] = next[row] = row;
+  for (let row = 0; row < rows; row++) order[row] = row;
   const starts = new Uint32Array(DIGITS);
   for (let word = PREFIX_WORDS - 1; word >= 0; word--) {
     for (let shift = 0; shift < 32; shift += DIGIT_BITS) {
-      const words = prefixes[word].subarray(0, sorted);
-      if (!countDigits(words, shift, starts)) continue;
-      distribute(words, shift, starts, order, next);
+      if (!countDigits(prefixes[word], shift, starts)) continue;
+      distribute(prefixes[word], shift, starts, order, next);
       [order, next] = [next, order];
       if (pace.spent) await pace.turn();
     }
@@ -59,8 +51,10 @@ export async function rowOrder(
   return next;
 }
 
-/** Bytes 4 * word and on of a key, big-endian, zeros where it has ended. */
-function wordOf(view: DataView, key: number, keyLength: number, word: number): number {
+/** Bytes 4 * word and on of the key of the row at `row`, big-endian, zeros where it has ended. */
+export function prefixWord(view: DataView, row: number, word: number): number {
+  const keyLength = view.getUint32(row, true);
+  const key = row + ROW_HEADER;
   const at = word * 4;
   if (keyLength >= at + 4) return view.getUint32(key + at);
   let value = 0;
