@@ -44,6 +44,8 @@ const FULL_SPEED = 0.9;
 const SLICE_MS_MAX = 10;
 /** Load that is under way when the server is killed, as a part of the keys. */
 const BURST_SHARE = 0.2;
+/** Rows of the index of deadlines for a key that has or had one, at most. */
+const INDEX_ROWS_PER_KEY = 0.02;
 const SETTLE_MS_MAX = 600_000;
 const BROKEN = 3;
 
@@ -516,8 +518,9 @@ function lines(result, redis) {
 function holds(result) {
   const broken = Object.values(result.verdicts).some((phase) => phase.broken > 0);
   const { ttl, restart, kill } = result;
-  // The meta row, and the rows of expiry indexes, are no keys.
-  return !broken && ttl.left === 0 && restart.rows <= restart.keys * 1.001 + 64 && kill.misses === 0;
+  // Beside keys there are the meta row and the index of deadlines: a freed page of it stays as a row of a header.
+  const others = restart.rows - restart.keys;
+  return !broken && ttl.left === 0 && others <= ttl.keys * INDEX_ROWS_PER_KEY + 64 && kill.misses === 0;
 }
 
 const machine = `${os.cpus().length} x ${os.cpus()[0].model}, ${mb(os.totalmem())}, node ${process.version}`;
