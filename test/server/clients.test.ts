@@ -69,7 +69,7 @@ describe.each(['leveldb', 'lmdb', 'rocksdb'])('on %s', (engine) => {
         .hgetall('hash')
         .lpush('hash', 'x')
         .zadd('scores', '1.5', 'a', '2', 'b')
-        .zrange('scores', 0, -1, 'WITHSCORES')
+        .zrange('scores', '0', '-1', 'WITHSCORES')
         .exec();
       expect(replies?.map(([error, reply]) => error?.message.slice(0, 9) ?? reply)).toEqual([
         2,
