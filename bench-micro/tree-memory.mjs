@@ -29,7 +29,8 @@ const cases = {
   'list, 16 B': (add) => each(N, (i) => add('RPUSH', 'key', text(i, 16))),
   'list, 100 B': (add) => each(N, (i) => add('RPUSH', 'key', text(i, 100))),
   'zset, 5 x 100 B a key': (add) => each(N, (i) => add('ZADD', `key:${(i / 5) | 0}`, i, text(i, 100))),
-  'hash, 5 x 100 B a key': (add) => each(N, (i) => add('HSET', `key:${(i / 5) | 0}`, `f${i % 5}`, text(i, 100))),
+  'hash, 5 x 100 B a key': (add) =>
+    each(N, (i) => add('HSET', `key:${(i / 5) | 0}`, `f${i % 5}`, text(i, 100))),
   'set, 20 x 10 B a key': (add) => each(N, (i) => add('SADD', `key:${(i / 20) | 0}`, text(i, 10))),
 };
 
@@ -70,7 +71,9 @@ async function theirs(fill) {
     for (let tries = 0; socket === undefined && tries < 100; tries++) {
       await new Promise((resolve) => setTimeout(resolve, 50));
       const attempt = connect(port, '127.0.0.1');
-      await new Promise((resolve) => attempt.once('connect', () => resolve((socket = attempt))).once('error', resolve));
+      await new Promise((resolve) =>
+        attempt.once('connect', () => resolve((socket = attempt))).once('error', resolve),
+      );
     }
     let tail = '';
     socket.on('data', (data) => (tail = (tail + data.toString('latin1')).slice(-20_000)));
@@ -100,6 +103,8 @@ async function theirs(fill) {
 
 for (const [name, fill] of Object.entries(cases)) {
   const [a, b] = [ours(fill), await theirs(fill)];
-  console.log(`${name.padEnd(24)} ${a.toFixed(1).padStart(7)} B  Redis ${b.toFixed(1).padStart(7)} B  ratio ${(a / b).toFixed(2)}`);
+  console.log(
+    `${name.padEnd(24)} ${a.toFixed(1).padStart(7)} B  Redis ${b.toFixed(1).padStart(7)} B  ratio ${(a / b).toFixed(2)}`,
+  );
 }
 process.exit(0);

@@ -105,7 +105,8 @@ export const builder = (yargs: Argv): Argv<MatrixArguments> =>
     .option('modes', {
       type: 'string',
       default: 'served',
-      describe: 'served (all data in memory), engine-bound (--tier-memory 0), or both by comma',
+      describe:
+        'served (all data in memory), engine-bound (for a server that can do without its tier, which ours cannot yet), or both',
     })
     .option('redis', { type: 'boolean', default: true, describe: 'Measure Redis too; --no-redis' })
     .option('redis-server', {

@@ -140,9 +140,6 @@ export const topologyCommands: readonly Command[] = [
     since: '3.0.0',
     complexity: 'Depends on the subcommand',
     summary: 'Clusters',
-    subcommands: [
-      ...clusterSubcommands,
-      { ...helpCommand('cluster', '5.0.0', []), run: refuseCluster },
-    ],
+    subcommands: [...clusterSubcommands, { ...helpCommand('cluster', '5.0.0', []), run: refuseCluster }],
   },
 ];
