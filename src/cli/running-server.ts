@@ -145,7 +145,8 @@ export class RunningServer {
     });
     const keys = Array.from({ length: this.store.databaseCount }, (_, i) => this.store.database(i).size);
     logger.info(`ready to accept connections: ${keys.reduce((sum, size) => sum + size, 0)} keys`);
-    const { used, limit } = this.store.memory;
+    const { used } = this.store.memory;
+    const limit = server.tierLimit;
     if (used > limit)
       logger.warn(
         `the data take ${used} bytes of memory, tier-memory is ${limit}: until some are deleted or it is raised, commands that need more are refused`,

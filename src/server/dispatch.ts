@@ -36,6 +36,7 @@ function call(server: Server, context: Context, client: Client, entry: CommandEn
   } else {
     server.runTimed(context, client, entry);
   }
+  if ((entry.flags & Flag.DenyOom) !== 0) server.closeFullTier();
   if ((client.gates & Gate.Muted) !== 0 && !SUBSCRIPTIONS.has(entry.fullName))
     mute(client, context, context.replyFrom);
   if (context.blocked !== null) {

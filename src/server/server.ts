@@ -77,6 +77,10 @@ export interface ServerOptions {
 
 /** Bytes read from a socket at a time; requests in them are parsed in place. */
 const INPUT_MEMORY = 64 * 1024;
+/** Of the memory tier, kept free for commands that have begun: an eighth, within these bounds. */
+const TIER_RESERVE_SHARE = 8;
+const TIER_RESERVE_MIN = 1024 * 1024;
+const TIER_RESERVE_MAX = 64 * 1024 * 1024;
 /** Milliseconds of CPU that a slice of background work may take. */
 const SLICE_MS = 5;
 /** Between two slices when there is more to do: background work takes at most about a quarter of the time. */
@@ -147,6 +151,8 @@ export class Server {
   private ending = false;
   private password: Buffer | null = null;
   private eventClasses = new Set<string>();
+  /** Bytes in the tier above which commands that may need more are refused. */
+  private tierFullAt = Infinity;
   private outputLimits: Record<OutputClass, OutputLimit>;
   private cronCount = 0;
 
@@ -239,9 +245,18 @@ export class Server {
     return this.config.number('tier-memory') || Math.floor(os.totalmem() / 2);
   }
 
-  /** What was acknowledged must come back whatever the limit is: it holds once the data is complete. */
+  /**
+   * What was acknowledged must come back whatever the limit is: it holds once the data is complete, and
+   * leaves data that exceed it room for the commands that make them less.
+   */
   private applyTierLimit(): void {
-    this.store.memory.limit = this.loading === null ? this.tierLimit : Infinity;
+    const { memory } = this.store;
+    const limit = this.loading === null ? this.tierLimit : Infinity;
+    // Commands are refused early, so that one that was let in need not stop half-way.
+    const share = Math.min(TIER_RESERVE_MAX, Math.max(TIER_RESERVE_MIN, limit / TIER_RESERVE_SHARE));
+    const reserve = Math.min(share, limit / 2);
+    this.tierFullAt = limit - reserve;
+    memory.limit = Math.max(limit, memory.used + reserve);
   }
 
   private chooseTiming(): void {
@@ -637,8 +652,12 @@ export class Server {
   }
 
   private get tierIsFull(): boolean {
-    const { memory } = this.store;
-    return memory.limit > 0 && memory.used > memory.limit;
+    return this.store.memory.used > this.tierFullAt;
+  }
+
+  /** After a command that may take memory: the next one of the turn must not begin without. */
+  closeFullTier(): void {
+    if (this.tierIsFull) this.setGate(Gate.Full, true);
   }
 
   setGate(gate: number, closed: boolean): void {

@@ -230,9 +230,25 @@ test('what was logged comes back under a smaller limit; then the limit holds', a
     server.replay(Slice.from(Buffer.from(words('SET', `key:${i}`, 'x'.repeat(10_000)))));
   server.attach({ log });
   expect(store.memory.used).toBeGreaterThan(2 ** 20);
-  expect(store.memory.limit).toBe(2 ** 20);
   const one = await client();
   expect(await one.send('DBSIZE')).toBe(':300\r\n');
   expect(await one.send('SET', 'more', '1')).toMatch(/^-OOM /);
   expect(await one.send('DEL', 'key:0')).toBe(':1\r\n');
+});
+
+test('a full tier refuses commands before they begin: none stops half-way', async () => {
+  const store = new Tier({ databases: 16 });
+  running = await startServer({ store, config: new Config({ 'tier-memory': '2mb' }) });
+  const one = await client();
+  await one.send('RPUSH', 'list', ...Array.from({ length: 2000 }, (_, i) => `element ${i}`));
+  // One turn: the gate must close within it.
+  const fill = Array.from({ length: 3000 }, (_, i) => words('SET', `key:${i}`, 'x'.repeat(1000)));
+  one.write(fill.join(''));
+  const replies = (await one.read(fill.length)).toString().split('\r\n').slice(0, -1);
+  const stored = replies.filter((reply) => reply === '+OK').length;
+  expect(replies.filter((reply) => reply.startsWith('-OOM '))).toHaveLength(fill.length - stored);
+  expect(await one.send('DBSIZE')).toBe(`:${stored + 1}\r\n`);
+  expect(store.memory.used).toBeLessThan(2 * 2 ** 20);
+  expect(await one.send('LPOP', 'list', '2000')).toMatch(/^\*2000\r\n/);
+  expect(await one.send('EXISTS', 'list')).toBe(':0\r\n');
 });

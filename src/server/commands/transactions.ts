@@ -69,6 +69,7 @@ function exec(context: Context): void {
         continue;
       }
       server.runTimed(context, client, entry);
+      if ((entry.flags & Flag.DenyOom) !== 0) server.closeFullTier();
       if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
       server.tracking.remember(context, client, entry);
       context.db = client.db;
