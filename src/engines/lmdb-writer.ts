@@ -8,6 +8,7 @@ import { EngineError, type PackedBatch } from './engine.ts';
 import { syncPath } from './files.ts';
 import { lmdbBytes, lmdbStats, openLmdbFile } from './lmdb-file.ts';
 import { RowCursor } from './packed.ts';
+import { stepBack } from './thread-priority.ts';
 
 /** The file LMDB's writing thread runs: transactions of any size and their syncs, beside the readers. */
 
@@ -28,6 +29,7 @@ export type WriterReply = { id: number; error?: unknown; code?: EngineError['cod
 
 const { path, options, abandoned } = workerData as WriterStart;
 const abandonedWord = new Int32Array(abandoned);
+stepBack();
 let db = openLmdbFile(path, options, false);
 
 /** Bytes of rows copied in one transaction. */

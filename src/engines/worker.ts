@@ -7,6 +7,7 @@ import { BINDING_PACKAGES, claimDirectory, sealDirectory } from './identity.ts';
 import { resolveOptions } from './options.ts';
 import { Lane } from './pace.ts';
 import type { Opened, Start } from './protocol.ts';
+import { stepBack } from './thread-priority.ts';
 
 /** The file an engine's thread runs. */
 const { engine, directory, options, port } = workerData as Start;
@@ -51,6 +52,7 @@ async function start(): Promise<void> {
 }
 
 let opened: Opened = { opened: true };
+stepBack();
 try {
   await start();
 } catch (error) {
