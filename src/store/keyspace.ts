@@ -176,7 +176,11 @@ export class Keyspace implements RecordOwner {
   }
 
   resizeRecord(ref: number, hash: number, payloadLength: number): number {
-    this.arena.reserve(payloadLength);
+    // What shrinks is never refused: the bytes that stay have been moved already.
+    const { arena } = this;
+    const word = (ref & arena.unitMask) << 2;
+    if (payloadLength > (arena.i32[ref >>> arena.chunkShift][word + 1] & PAYLOAD_LENGTH_MASK))
+      arena.reserve(payloadLength);
     return this.reshape(ref, hash, (this.head(ref) & FLAG_DEADLINE) !== 0, payloadLength);
   }
 
