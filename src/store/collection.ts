@@ -9,13 +9,16 @@ import { SLAB_BYTES } from './arena.ts';
 import type { ValueHandle, ValueRef } from './record.ts';
 import type { Pages } from './pages.ts';
 import { TreeCheck } from './tree-check.ts';
-import type { Tree } from './tree.ts';
+import { SPARE_SLABS, type Tree } from './tree.ts';
 
 const ONE_TREE_BYTES = 5 * 4;
 const TWO_TREES_BYTES = 8 * 4;
 
-/** A new slab for each of: pages, the record, page tables twice; and the packed elements in pages. */
-const TREE_ROOM = 5 * SLAB_BYTES;
+/**
+ * A new slab for each of: pages, the record, page tables twice; the packed elements in pages; and what
+ * the insertion of each of them asks for before it begins, so that none is refused half-way.
+ */
+const TREE_ROOM = (5 + SPARE_SLABS + 1) * SLAB_BYTES;
 
 export abstract class Collection implements ValueHandle {
   readonly value: ValueRef;

@@ -32,6 +32,7 @@ import {
 } from './page.ts';
 import type { Pages } from './pages.ts';
 import { SearchTree } from './tree-search.ts';
+import { SPARE_SLABS } from './tree.ts';
 
 /** No value: the entries of a set. */
 export const NO_VALUE = new Slice();
@@ -186,7 +187,7 @@ export class KeyedTree extends SearchTree {
 
   /** Makes sure that a few changes of this and other trees, with keys of `bytes` bytes in all, do not run out of memory. */
   reserveFor(bytes: number): void {
-    this.reserve(overflowPages(bytes, this.pages.pageBytes) + this.height + 2, 4);
+    this.reserve(overflowPages(bytes, this.pages.pageBytes) + this.height + 2, SPARE_SLABS);
   }
 
   /** Removes the entry at the cursor. The cursor is lost. */
@@ -279,7 +280,7 @@ export class KeyedTree extends SearchTree {
       return;
     }
     // Whatever slabs are begun meanwhile, what is taken out below must be possible to put back.
-    this.reserve(overflowPages(keyLength + valueLength, this.pages.pageBytes), 4);
+    this.reserve(overflowPages(keyLength + valueLength, this.pages.pageBytes), SPARE_SLABS);
     arena.touch(ref);
     this.dropData(ref, data);
     i32[at + this.leafStride - 1] = 0;

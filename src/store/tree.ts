@@ -44,6 +44,9 @@ const MAX_COUNT = 0x7fffffff;
 const MERGE_BELOW = 0.35;
 const MERGED_MAX = 0.85;
 
+/** Slabs that a change of more than one tree or block wants to spare before it begins. */
+export const SPARE_SLABS = 4;
+
 export abstract class Tree extends TreeCursor {
   /** Bytes of use below which a page is merged with a neighbour, and which both together must not exceed. */
   protected readonly mergeBelow: number;

@@ -32,7 +32,7 @@ describe('in a full tier a change is made wholly or not at all', () => {
       let refused = 0;
       for (let step = 0; step < 6000; step++) {
         // The limit wanders around what is in use.
-        if (step % 20 === 0) bench.arena.limit = bench.arena.slabBytes + random.below(12) * 64 * 1024;
+        if (step % 20 === 0) bench.arena.limit = bench.arena.slabBytes + random.below(20) * 64 * 1024;
         const name = `name ${random.below(400)}`;
         const text = `${step}`.padEnd(random.below(random.below(5) === 0 ? 8000 : 40), 't');
         const part = Slice.from(name.padEnd(random.below(8) === 0 ? 900 : 1, '.'));
