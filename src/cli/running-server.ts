@@ -10,7 +10,7 @@ import type { EngineName } from '../engines/engine.ts';
 import type { Config } from '../server/config.ts';
 import { Server, type InfoFields, type Logger } from '../server/server.ts';
 import { VERSION } from '../server/version.ts';
-import { checkpointMemory } from '../store/checkpoint.ts';
+import { checkpointMemory, type CheckpointOptions } from '../store/checkpoint.ts';
 import { openPersistentStore, type PersistentStore } from '../store/persistent-store.ts';
 import type { RecoveryProgress } from '../store/recovery.ts';
 import { Tier } from '../store/tier.ts';
@@ -59,15 +59,8 @@ function engineOptions(config: Config): Record<string, number | boolean> {
   return options;
 }
 
-/** Checkpoint limits as the store takes them, kept up to date. */
-function checkpointLimits(config: Config): {
-  dirtyBytes: number;
-  dirtyBytesMax: number;
-  logBytes: number;
-  logBytesMax: number;
-  ageMs: number;
-  batchBytes: number;
-} {
+/** Checkpoint limits as the store takes them. */
+function checkpointLimits(config: Config): CheckpointOptions {
   return {
     dirtyBytes: config.number('checkpoint-dirty'),
     dirtyBytesMax: config.number('checkpoint-dirty-max'),
