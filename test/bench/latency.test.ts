@@ -2,9 +2,9 @@ import { decodeFromCompressedBase64 } from 'hdr-histogram-js';
 import { expect, it } from 'vitest';
 import { LatencyCounts, mergeLatencies } from '../../src/bench/latency.ts';
 import { Random } from '../../src/workloads/random.ts';
+import { SEED } from '../seed.ts';
 
-const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
-console.log(`seed ${seed}`);
+console.log(`SEED=${SEED}`);
 
 /** Latencies from 1 µs to some seconds, in milliseconds, skewed as real ones are. */
 function samples(count: number, random: Random): number[] {
@@ -15,7 +15,7 @@ const exact = (sorted: number[], fraction: number): number =>
   sorted[Math.max(0, Math.ceil(fraction * sorted.length) - 1)] * 1000;
 
 it('percentiles are those of the sorted samples, to 3 digits', () => {
-  const all = samples(50_000, new Random(seed));
+  const all = samples(50_000, new Random(SEED));
   const counts = new LatencyCounts();
   for (const ms of all) counts.record(ms, 1);
   const sorted = [...all].sort((a, b) => a - b);
@@ -26,7 +26,7 @@ it('percentiles are those of the sorted samples, to 3 digits', () => {
 });
 
 it('merging counts is as if one had counted all; percentiles are not averaged', () => {
-  const random = new Random(seed);
+  const random = new Random(SEED);
   const [a, b, whole] = [new LatencyCounts(), new LatencyCounts(), new LatencyCounts()];
   for (const ms of samples(5000, random)) for (const counts of [a, whole]) counts.record(ms, 1);
   for (const ms of samples(200, random)) for (const counts of [b, whole]) counts.record(ms * 50, 2);

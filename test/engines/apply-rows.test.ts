@@ -6,13 +6,12 @@ import { expect, test } from 'vitest';
 import { applyRowFile } from '../../src/engines/apply-rows.ts';
 import { RowCursor, RowPacker } from '../../src/engines/packed.ts';
 import { openRows } from '../../src/engines/row-checksum.ts';
+import { SEED } from '../seed.ts';
 
 const OFFSET = 11;
 
-test('rows larger than the window many times over are written by key, later ones of a key later, the last one last', async () => {
-  const seed = Date.now() >>> 0;
-  console.log(`seed ${seed}`);
-  let state = seed;
+test(`rows larger than the window many times over are written by key, later ones of a key later, the last one last (SEED=${SEED})`, async () => {
+  let state = SEED;
   const random = (n: number): number => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return Math.floor((state / 2 ** 32) * n);

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { RowPacker } from '../../src/engines/packed.ts';
 import { openRows, sealRows, sealRowsAt } from '../../src/engines/row-checksum.ts';
 import { rowOrder } from '../../src/engines/row-order.ts';
+import { SEED } from '../seed.ts';
 
 /** Rows of a batch as [key, value] in hex; null is a deletion. */
 function rowsOf(bytes: ArrayBuffer, length: number): [string, string | null][] {
@@ -18,10 +19,8 @@ function rowsOf(bytes: ArrayBuffer, length: number): [string, string | null][] {
   return rows;
 }
 
-test('rows come in the order of the first 12 bytes of their keys, equal ones as they were', async () => {
-  const seed = Date.now() >>> 0;
-  console.log(`seed ${seed}`);
-  let state = seed;
+test(`rows come in the order of the first 12 bytes of their keys, equal ones as they were (SEED=${SEED})`, async () => {
+  let state = SEED;
   const random = (n: number): number => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return Math.floor((state / 2 ** 32) * n);

@@ -1,11 +1,11 @@
 /** Random commands for comparing with a real Redis, repeatable by their seed. */
+import { SEED } from '../seed.ts';
 import type { CommandLine, Pair } from './harness.ts';
 
-/** Uniform in [0, 1), by a seed that is printed; `ARDENT_TEST_SEED` repeats a run. */
+/** Uniform in [0, 1), by the tests' seed, which is printed. */
 export function seeded(what: string): () => number {
-  const seed = Number(process.env.ARDENT_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
-  console.log(`${what}: ARDENT_TEST_SEED=${seed}`);
-  let state = seed | 0;
+  console.log(`${what}: SEED=${SEED}`);
+  let state = SEED | 0;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);

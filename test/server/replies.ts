@@ -1,5 +1,6 @@
 /** Replies taken apart, for comparisons in which the order of elements is free. */
 import { expect } from 'vitest';
+import { SEED } from '../seed.ts';
 import type { CommandLine, Pair } from './harness.ts';
 
 /** Aggregates carry their type, so that a set and an array of the same elements differ. */
@@ -58,14 +59,7 @@ export async function compareUnordered(
 
 /** What a random selection of commands is drawn with; the same seed gives the same numbers. */
 export class Dice {
-  readonly seed: number;
-  private state: number;
-
-  /** The seed comes from the environment (SEED) to repeat a run. */
-  constructor(seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))) {
-    this.seed = seed;
-    this.state = seed;
-  }
+  private state = SEED;
 
   /** An integer in [0, bound). */
   below(bound: number): number {
@@ -95,7 +89,7 @@ export async function withDice(work: (dice: Dice) => Promise<void>): Promise<voi
   try {
     await work(dice);
   } catch (error) {
-    if (error instanceof Error) error.message = `SEED=${dice.seed}: ${error.message}`;
+    if (error instanceof Error) error.message = `SEED=${SEED}: ${error.message}`;
     throw error;
   }
 }

@@ -75,9 +75,6 @@ test('what is no number', () =>
     'DEL l',
     'RPUSH l nan',
     'SORT l',
-    'DEL l',
-    'RPUSH l 1e400',
-    'SORT l',
   ]));
 
 test('BY and GET', () =>
@@ -156,3 +153,14 @@ test('random commands', () =>
       () => ['LRANGE', 'r', '0', '-1'],
     ])();
   }));
+
+// Last, with servers of its own: Redis 7.0 reads errno without having cleared it, and from a number
+// out of range on may take any element for one.
+test('a number out of range', async () => {
+  const own = await startPair({ store: new Tier() });
+  try {
+    await own.compare(['RPUSH l 1e400', 'SORT l']);
+  } finally {
+    await own.stop();
+  }
+});

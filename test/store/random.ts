@@ -1,4 +1,6 @@
 /** Numbers for random tests, repeatable from a seed (xorshift32). */
+import { SEED } from '../seed.ts';
+
 export class Random {
   private state: number;
 
@@ -45,8 +47,7 @@ export function uniform(seed: number): () => number {
   return () => random.real();
 }
 
-/** Seeds of a random test: one from the clock unless SEED repeats one. */
+/** Seeds of a random test, from the tests' seed on. */
 export function seeds(count: number): number[] {
-  const first = process.env.SEED === undefined ? Date.now() % 1_000_000 : Number(process.env.SEED);
-  return Array.from({ length: count }, (_, i) => first + i);
+  return Array.from({ length: count }, (_, i) => SEED + i);
 }

@@ -6,9 +6,9 @@ import {
   ZipfianRanks,
 } from '../../src/workloads/distribution.ts';
 import { Random } from '../../src/workloads/random.ts';
+import { SEED } from '../seed.ts';
 
-const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 0x7fffffff));
-console.log(`seed ${SEED}`);
+console.log(`SEED=${SEED}`);
 const DRAWS = 200_000;
 
 /**
