@@ -126,7 +126,7 @@ export class RunningServer {
     );
     const persistent = await opening;
     this.persistent = persistent;
-    persistent.flush = () => server.flushEffects();
+    persistent.flush = () => server.logWriter.flush();
     const limits = persistent.checkpointer.limits;
     for (const name of LIMIT_PARAMETERS)
       config.onChange(name, () => void Object.assign(limits, checkpointLimits(config)));
@@ -139,7 +139,7 @@ export class RunningServer {
     const keys = Array.from({ length: this.store.databaseCount }, (_, i) => this.store.database(i).size);
     logger.info(`ready to accept connections: ${keys.reduce((sum, size) => sum + size, 0)} keys`);
     const { used } = this.store.memory;
-    const limit = server.tierLimit;
+    const limit = server.tierLimit.bytes;
     if (used > limit)
       logger.warn(
         `the data take ${used} bytes of memory, tier-memory is ${limit}: until some are deleted or it is raised, commands that need more are refused`,
@@ -174,7 +174,7 @@ export class RunningServer {
   /** What anonymous memory stays within, a line each. */
   private memoryAccount(): InfoFields {
     const { config } = this;
-    const tier = this.server.tierLimit;
+    const tier = this.server.tierLimit.bytes;
     const engine = engineMemory(config.text('engine') as EngineName, engineOptions(config));
     const checkpoint = checkpointMemory(checkpointLimits(config));
     return {

@@ -106,7 +106,7 @@ export class Blocking {
   private retry(client: Client, wait: Wait): void {
     const { server } = this;
     const context = server.context;
-    server.openOutput(client);
+    server.output.open(client);
     loadRequest(context, wait.request);
     context.db = wait.db;
     context.resumed = true;
@@ -115,10 +115,10 @@ export class Blocking {
     if (context.blocked === null) {
       this.end(client);
       client.unblocked = true;
-      server.resume(client);
+      server.turns.resume(client);
     }
     context.blocked = null;
-    server.closeOutput();
+    server.output.close();
     if (client.wait === null) server.tracking.remember(context, client, wait.request.entry);
     context.announce(context.takeStaged());
     server.tracking.flushPending(client);
@@ -148,7 +148,7 @@ export class Blocking {
     const { server } = this;
     this.end(client);
     client.unblocked = true;
-    server.push(client, write);
-    server.resume(client);
+    server.output.push(client, write);
+    server.turns.resume(client);
   }
 }

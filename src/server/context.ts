@@ -108,7 +108,7 @@ export class Context implements RequestTarget {
     this.encodingLimits = followEncodingLimits(server.config);
     this.client = client;
     this.db = server.store.database(0);
-    this.reply = server.turn.writer;
+    this.reply = server.output.turn.writer;
     this.randomState = seed | 0;
   }
 
@@ -326,7 +326,7 @@ export class Context implements RequestTarget {
     if (messages.length > 0) this.published = [];
     for (const event of events) {
       if (event === null) server.tracking.flushed();
-      else if (event.changed) server.keyChanged(event.db, event.key);
+      else if (event.changed) server.keyspace.changed(event.db, event.key);
     }
     return { events, messages };
   }
@@ -335,7 +335,7 @@ export class Context implements RequestTarget {
   announce({ events, messages }: Staged): void {
     const { server } = this;
     for (const staged of events)
-      if (staged !== null) server.notify(staged.db, staged.key, staged.eventClass, staged.event);
+      if (staged !== null) server.keyspace.notify(staged.db, staged.key, staged.eventClass, staged.event);
     for (const { channel, message, sharded } of messages) server.pubsub.publish(channel, message, sharded);
   }
 

@@ -36,14 +36,14 @@ function call(server: Server, context: Context, client: Client, entry: CommandEn
   } else {
     server.runTimed(context, client, entry);
   }
-  if ((entry.flags & Flag.DenyOom) !== 0) server.closeFullTier();
+  if ((entry.flags & Flag.DenyOom) !== 0) server.tierLimit.closeWhenFull();
   if ((client.gates & Gate.Muted) !== 0 && !SUBSCRIPTIONS.has(entry.fullName))
     mute(client, context, context.replyFrom);
   if (context.blocked !== null) {
     server.blocking.begin(context, entry, context.blocked);
     context.blocked = null;
   }
-  if (context.staging) server.publish(client);
+  if (context.staging) server.output.publish(client);
 }
 
 /** The subcommand that the request names, or the command itself; throws Redis's errors for what is none. */
@@ -101,7 +101,7 @@ function dispatchCarefully(
   client: Client,
   found: CommandEntry | undefined,
 ): void {
-  if (server.refuseHttp(context, client)) return;
+  if (server.input.refuseHttp(context, client)) return;
   const mark = context.reply.pos;
   let entry: CommandEntry;
   try {
@@ -131,7 +131,7 @@ function dispatchCarefully(
   if (client.tracking !== null) {
     server.tracking.remember(context, client, entry);
     // Other keys may have been given up for these.
-    if (context.staging) server.publish(client);
+    if (context.staging) server.output.publish(client);
     if (caching && client.transaction === null && !entry.fullName.startsWith('client|'))
       client.tracking.caching = false;
   }

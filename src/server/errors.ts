@@ -32,3 +32,8 @@ export function invalidExpireTime(command: string): string {
 export function syntaxError(): CommandError {
   return new CommandError(SYNTAX);
 }
+
+/** What is said of an error that nobody foresaw. */
+export function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -218,7 +218,7 @@ function persistenceSection(server: Server): InfoFields {
     aof_rewrite_in_progress: 0,
     aof_rewrite_scheduled: 0,
     aof_last_bgrewrite_status: 'ok',
-    aof_last_write_status: server.logIsFailing ? 'err' : 'ok',
+    aof_last_write_status: server.logWriter.failing ? 'err' : 'ok',
   };
   if (loading !== null) {
     const elapsed = (Date.now() - loading.startedAt) / 1000;

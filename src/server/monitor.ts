@@ -41,5 +41,5 @@ export function feedMonitors(
   for (let i = 0; i < argc; i++)
     shown.push(server.isSecret(entry, args, i) ? '"(redacted)"' : quoted(args[i].toBuffer()));
   const line = `${time} [${client.db.index} ${from}] ${shown.join(' ')}`;
-  server.pushToAll(server.monitors, (reply) => reply.simple(line));
+  server.output.pushToAll(server.monitors, (reply) => reply.simple(line));
 }

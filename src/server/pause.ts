@@ -60,6 +60,6 @@ export class Pause {
     this.server.setGate(Gate.Paused, false);
     const postponed = [...this.postponed];
     this.postponed.clear();
-    for (const client of postponed) this.server.resume(client);
+    for (const client of postponed) this.server.turns.resume(client);
   }
 }

@@ -111,7 +111,7 @@ export class PubSub {
     const name = channel.latin1Slice();
     const clients = (sharded ? this.shards : this.channels).get(name);
     if (clients !== undefined)
-      this.server.pushToAll(clients, (reply) => {
+      this.server.output.pushToAll(clients, (reply) => {
         reply.push(3);
         reply.bulkString(sharded ? 'smessage' : 'message');
         reply.bulkBytes(channel);
@@ -121,7 +121,7 @@ export class PubSub {
     const slice = Slice.from(channel);
     for (const [pattern, subscribers] of this.patterns) {
       if (!matchGlob(this.patternSlices.get(pattern)!, slice)) continue;
-      this.server.pushToAll(subscribers, (reply) => {
+      this.server.output.pushToAll(subscribers, (reply) => {
         reply.push(4);
         reply.bulkString('pmessage');
         reply.bulkBytes(Buffer.from(pattern, 'latin1'));

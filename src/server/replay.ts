@@ -28,7 +28,7 @@ export class Replay {
     store.now = 0;
     context.mayBlock = false;
     client.db = store.database(0);
-    server.openOutput(client);
+    server.output.open(client);
     const mark = context.reply.pos;
     const { u8, view, end } = payload;
     let pos = payload.start;
@@ -46,7 +46,7 @@ export class Replay {
       store.now = now;
       context.mayBlock = true;
       context.reply.pos = mark;
-      server.closeOutput();
+      server.output.close();
     }
   }
 

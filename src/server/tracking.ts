@@ -68,7 +68,7 @@ export class Tracking {
       if (clients === undefined) this.prefixes.set(prefix, new Set([client]));
       else clients.add(client);
     }
-    this.server.observe();
+    this.server.keyspace.observe();
   }
 
   disable(client: Client): void {
@@ -82,7 +82,7 @@ export class Tracking {
     client.tracking = null;
     this.clients.delete(client);
     client.setGate(Gate.Tracking, false);
-    this.server.observe();
+    this.server.keyspace.observe();
   }
 
   /** The client has run a command: the keys that it read are remembered. */
@@ -206,7 +206,7 @@ export class Tracking {
       if (other === undefined) {
         state.brokenRedirect = true;
         if (client.protocol === 3)
-          server.push(client, (reply) => {
+          server.output.push(client, (reply) => {
             reply.push(2);
             reply.bulkString('tracking-redir-broken');
             reply.integer(state.redirect);
@@ -216,13 +216,13 @@ export class Tracking {
       target = other;
     }
     if (target.protocol === 3) {
-      server.push(target, (reply) => {
+      server.output.push(target, (reply) => {
         reply.push(2);
         reply.bulkString('invalidate');
         writeKeys(reply, keys);
       });
     } else if (target !== client && target.subscribed) {
-      server.push(target, (reply) => {
+      server.output.push(target, (reply) => {
         reply.array(3);
         reply.bulkString('message');
         reply.bulkBytes(CHANNEL);

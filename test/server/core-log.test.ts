@@ -87,7 +87,7 @@ test('an EXEC is one group', async () => {
 
 test('an expired key leaves a DEL before what met it', async () => {
   await start();
-  running.server.activeExpire = false;
+  running.server.cron.activeExpire = false;
   const one = await client();
   await one.send('SET', 'a', '1', 'PX', '5');
   await pause(20);

@@ -24,7 +24,7 @@ function cat(context: Context): void {
 
 function list({ server, reply }: Context): void {
   reply.array(1);
-  reply.bulkString(`user default on ${server.passwordRule} sanitize-payload ~* &* +@all`);
+  reply.bulkString(`user default on ${server.password.rule} sanitize-payload ~* &* +@all`);
 }
 
 function genPass({ argc, args, reply }: Context): void {

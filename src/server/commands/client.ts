@@ -80,7 +80,7 @@ function clientType(context: Context, i: number): OutputClass | 'master' {
 
 /** Monitors are no clients of their own type to CLIENT LIST, but are counted with replicas elsewhere. */
 function isOfType({ server }: Context, client: Client, type: OutputClass | 'master'): boolean {
-  return type === server.outputClass(client);
+  return type === server.outputLimits.classOf(client);
 }
 
 function list(context: Context): void {
@@ -174,8 +174,8 @@ function kill(context: Context): void {
     (client) => !(skipSelf && client === self) && conditions.every((condition) => condition(client)),
   );
   for (const client of killed) {
-    if (client === self) server.closeAfterReply(client);
-    else server.kill(client);
+    if (client === self) server.connections.closeAfterReply(client);
+    else server.connections.kill(client);
   }
   if (argc > 3) reply.integer(killed.length);
   else if (killed.length > 0) reply.ok();

@@ -50,7 +50,7 @@ function login(context: Context, user: Slice | null, password: Slice): void {
 function auth(context: Context): void {
   const { args, argc, server, reply } = context;
   if (argc > 3) throw new CommandError(SYNTAX);
-  if (argc === 2 && !server.hasPassword) throw new CommandError(NO_PASSWORD_SET);
+  if (argc === 2 && !server.password.isSet) throw new CommandError(NO_PASSWORD_SET);
   login(context, argc === 3 ? args[1] : null, args[argc - 1]);
   reply.ok();
 }
@@ -118,14 +118,14 @@ function reset(context: Context): void {
   client.noEvict = false;
   client.replyMode = 'on';
   client.setGate(Gate.Muted, false);
-  client.setGate(Gate.Auth, server.hasPassword);
-  client.reader.authenticated = !server.hasPassword;
+  client.setGate(Gate.Auth, server.password.isSet);
+  client.reader.authenticated = !server.password.isSet;
   reply.simple('RESET');
 }
 
 function quit({ client, server, reply }: Context): void {
   reply.ok();
-  server.closeAfterReply(client);
+  server.connections.closeAfterReply(client);
 }
 
 const connection = { categories: ['connection'], group: 'connection', complexity: 'O(1)' } as const;

@@ -125,7 +125,7 @@ function populate({ argc, args, db, reply }: Context): void {
 
 function setActiveExpire(context: Context): void {
   const value = context.integer(2);
-  context.server.activeExpire = value !== 0;
+  context.server.cron.activeExpire = value !== 0;
   context.reply.ok();
 }
 

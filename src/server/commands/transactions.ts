@@ -29,13 +29,13 @@ function watch({ argc, args, client, db, server, reply }: Context): void {
     db.type(args[i]);
     server.watches.watch(client, db, args[i]);
   }
-  server.observe();
+  server.keyspace.observe();
   reply.ok();
 }
 
 function unwatch({ client, server, reply }: Context): void {
   server.watches.unwatch(client);
-  server.observe();
+  server.keyspace.observe();
   reply.ok();
 }
 
@@ -69,7 +69,7 @@ function exec(context: Context): void {
         continue;
       }
       server.runTimed(context, client, entry);
-      if ((entry.flags & Flag.DenyOom) !== 0) server.closeFullTier();
+      if ((entry.flags & Flag.DenyOom) !== 0) server.tierLimit.closeWhenFull();
       if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
       server.tracking.remember(context, client, entry);
       context.db = client.db;
