@@ -7,8 +7,28 @@
  * - A handle (`StringValue`, `List`, …) is borrowed until the command ends; handles are recycled.
  *   After a change through one handle, other handles on the same key are stale: open them again.
  * - Any method may throw. `WrongTypeError` when the key holds another type; `OutOfTierError` when the
- *   tier is full; later, when data may exceed memory, a fault, after which the command is rolled back
- *   and run again. So a command has no effect outside the store and its own staging until it returns.
+ *   tier is full; `RowFault` when it needs what is not in memory. So a command has no effect outside
+ *   the store and its own staging until it returns.
+ * - What must happen as a whole (a command, an EXEC, a step of expiry, a replayed group) is a **unit of
+ *   work**: `begin`, the work, then `commit`, all in one turn. After a RowFault or an OutOfTierError
+ *   the unit calls `rollback` instead, which undoes all that it has changed; after a RowFault it waits
+ *   for `WorkingSet.fetch` and runs again from its beginning:
+ *
+ *       let set: WorkingSet | null = null;
+ *       for (;;) {
+ *         store.begin(set);
+ *         try { work(); store.commit(); break; }
+ *         catch (error) {
+ *           store.rollback();
+ *           if (!(error instanceof RowFault)) throw error;
+ *           set ??= store.workingSet();
+ *           await set.fetch();
+ *         }
+ *       }
+ *       set?.release();
+ *
+ *   Other errors (wrong type, syntax) end in `commit`: what was done before them stays, as in Redis.
+ *   Any number of units may be waiting; they run one at a time, and one that waits has changed nothing.
  * - A collection whose last element is removed is deleted with its key by the store itself.
  * - Positions ("rank", "index") are 0-based, never negative; the caller resolves Redis's negative ones.
  * - The store knows no command, writes no log and has no clock: `now` is given to it, and it tells the
@@ -31,6 +51,68 @@ export class OutOfTierError extends Error {
   readonly code = 'OOM';
 }
 
+/**
+ * The unit of work needs rows that are not in memory, or room that is being made: roll it back, call
+ * `fetch` of its working set in the same turn, run it again. There is one such object, without a stack.
+ */
+export class RowFault extends Error {
+  override readonly name = 'RowFault';
+  readonly code = 'FAULT';
+}
+
+export const ROW_FAULT = new RowFault('what a command needs is not in memory');
+ROW_FAULT.stack = undefined;
+
+/**
+ * What one unit of work has wanted so far. Rows that were fetched for it stay in memory until it is
+ * released, so that each run comes further than the one before.
+ */
+export interface WorkingSet {
+  /** Fetches so far. */
+  readonly rounds: number;
+  /**
+   * Adds the row of a key to what the next `fetch` brings; nothing when it is in memory. For all keys
+   * that a command or an EXEC names, once its first run has met a fault.
+   */
+  want(database: Database, key: Slice): void;
+  /**
+   * Brings what was wanted: by `want`, and by the run that was rolled back in this turn. Rejects with
+   * OutOfTierError when the working set is larger than the tier and its overdraft (the message names
+   * both), with an EngineError when the engine fails.
+   */
+  fetch(): Promise<void>;
+  /** The unit has ended, or has been given up: its rows may leave. Allowed while a fetch is under way. */
+  release(): void;
+}
+
+/** Where the data is: for INFO. Counts since the start unless said otherwise. */
+export interface Residency {
+  /** All data is in memory, and nothing has to be asked of the engine. */
+  readonly complete: boolean;
+  /** Keys in memory and keys in all, at the moment. */
+  readonly residentKeys: number;
+  readonly keys: number;
+  /** Runs that met a fault, fetches, rows that they brought, and rows that the engine did not have. */
+  readonly faults: number;
+  readonly fetchRounds: number;
+  readonly fetchedRows: number;
+  readonly absentRows: number;
+  /** Most fetches that one unit of work has needed. */
+  readonly roundsMax: number;
+  /** Units of work that wait, at the moment. */
+  readonly waiting: number;
+  readonly evictedKeys: number;
+  readonly evictedPages: number;
+  /** Bytes of what may not leave, at the moment: of waiting units, and not in the engine yet. */
+  readonly pinnedBytes: number;
+  /** Warm-up after a start: rows looked at so far, and whether it is under way. */
+  readonly warmedRows: number;
+  readonly warming: boolean;
+  /** The filter of keys that the engine has: its bytes, 0 while there is none, and look-ups that it spared. */
+  readonly filterBytes: number;
+  readonly filterHits: number;
+}
+
 /** What scans call for each element; `value` is absent for sets and keys, and the score's place is `score`. */
 export type Visitor = (element: Slice, value: Slice | null, score: number) => void;
 
@@ -45,12 +127,32 @@ export interface Store {
   flush(index: number): void;
   /** Called before an expired key is removed. The slice is the key. */
   onExpired: (database: Database, key: Slice) => void;
-  /** Removes keys whose deadline has passed, oldest first, until none is left or `budgetMs` is used. Returns how many. */
+  /** Starts a unit of work; `set` is what it has wanted in earlier runs. Units do not nest. */
+  begin(set?: WorkingSet | null): void;
+  /** The unit's changes stay. */
+  commit(): void;
+  /** Undoes all changes of the store since `begin`. Handles and slices are gone. */
+  rollback(): void;
+  /** For a unit of work that met a RowFault. */
+  workingSet(): WorkingSet;
+  residency(): Residency;
+  /**
+   * For tests: every access to a row meets a fault once, with the given chance in [0, 1], at random by
+   * `seed`; what is in memory is then fetched by doing nothing. A chance of 0 ends it.
+   */
+  faultAtRandom(seed: number, chance: number): void;
+  /**
+   * Removes keys whose deadline has passed, oldest first, until none is left or `budgetMs` is used.
+   * Returns how many. A unit of work; while not everything is in memory it ends after some hundred keys.
+   */
   expireDue(budgetMs: number): number;
   /** One slice of background work (freeing dropped values, purging); true while there is more. */
   backgroundSlice(budgetMs: number): boolean;
-  /** Bytes: what the tier holds now and may hold (`tier-memory`). */
-  readonly memory: { readonly used: number; limit: number };
+  /**
+   * Bytes: what the tier holds now and may hold (`tier-memory`); of it, what could leave for the engine
+   * if room were needed, now or after a checkpoint.
+   */
+  readonly memory: { readonly used: number; limit: number; readonly evictable: number };
 }
 
 /** A logical database, what SELECT reaches. Expired keys are removed before any method sees them. */

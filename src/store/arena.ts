@@ -17,6 +17,7 @@
  */
 import { SLICE_PADDING } from '../bytes/slice.ts';
 import { OutOfTierError } from './api.ts';
+import type { Journal } from './journal.ts';
 
 const UNIT_BYTES = 16;
 const UNIT_SHIFT = 4;
@@ -132,6 +133,9 @@ export class Arena {
   /** Writes the row of a block of the cut, before the block changes. Set by the tier. */
   copyOut: (ref: number) => void = () => {};
 
+  /** Takes notes while a unit of work may have to be undone; null while not. */
+  journal: Journal | null = null;
+
   private readonly firstChunk: number;
   private readonly maxChunks: number;
   private readonly slabsPerChunk: number;
@@ -216,8 +220,8 @@ export class Arena {
     let unit = this.slabFree[slab];
     if (unit !== 0) {
       unit--;
-      const ref = (slab << SLAB_UNIT_SHIFT) | unit;
-      this.slabFree[slab] = this.i32[ref >>> this.chunkShift][(ref & this.unitMask) << 2];
+      const free = (slab << SLAB_UNIT_SHIFT) | unit;
+      this.slabFree[slab] = this.i32[free >>> this.chunkShift][(free & this.unitMask) << 2];
     } else {
       unit = this.slabFresh[slab];
       this.slabFresh[slab] = unit + CLASS_UNITS[cls];
@@ -225,11 +229,17 @@ export class Arena {
     if (++this.slabLive[slab] === CLASS_CAPACITY[cls]) this.unlinkRoomy(slab, cls);
     this.classBlocks[cls]++;
     this.blockBytes += CLASS_BYTES[cls];
-    return (slab << SLAB_UNIT_SHIFT) | unit;
+    const ref = (slab << SLAB_UNIT_SHIFT) | unit;
+    if (this.journal !== null) this.journal.allocated(ref);
+    return ref;
   }
 
-  /** Gives a block back; a block of the cut is copied out first. */
+  /** Gives a block back, with the end of the unit of work if there is a journal; a block of the cut is copied out first. */
   free(ref: number): void {
+    if (this.journal !== null) {
+      this.journal.freed(ref);
+      return;
+    }
     this.clearMarks(ref);
     const slab = ref >>> SLAB_UNIT_SHIFT;
     const cls = this.slabClass[slab];
@@ -335,7 +345,9 @@ export class Arena {
     this.slabClass[first] = SLAB_RUN;
     this.slabLive[first] = slabs;
     this.blockBytes += slabs * SLAB_BYTES;
-    return first << SLAB_UNIT_SHIFT;
+    const ref = first << SLAB_UNIT_SHIFT;
+    if (this.journal !== null) this.journal.allocated(ref);
+    return ref;
   }
 
   private findRun(slabs: number): number {
@@ -410,10 +422,12 @@ export class Arena {
     const bit = 1 << unit;
     const marks = this.marks[ref >>> this.chunkShift];
     // A block that is dirty already was copied out when it became so.
-    if ((marks[at + this.dirtyAt] & bit) !== 0) return;
-    if ((marks[at + this.cutAt] & bit) !== 0) this.copy(ref);
-    marks[at + this.dirtyAt] |= bit;
-    this.dirtyBytes += this.sizeOf(ref);
+    if ((marks[at + this.dirtyAt] & bit) === 0) {
+      if ((marks[at + this.cutAt] & bit) !== 0) this.copy(ref);
+      marks[at + this.dirtyAt] |= bit;
+      this.dirtyBytes += this.sizeOf(ref);
+    }
+    if (this.journal !== null) this.journal.keep(ref);
   }
 
   /** Copies a block out if it is in the cut: before it goes away. */

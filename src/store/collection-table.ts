@@ -8,6 +8,7 @@
  * doubling, so that the table of a small collection is small. Reference 0: no page in memory.
  */
 import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
+import { Residents } from './residents.ts';
 
 /** Page table nodes: entries by the bits of a page's number, after a header. */
 export const NODE_SHIFT = 9;
@@ -20,6 +21,7 @@ const MAX_LEVELS = 3;
 
 export class CollectionTable {
   readonly arena: Arena;
+  readonly residents: Residents;
   /** By slot. Slot 0 is unused, so that 0 can mean none. */
   record = new Int32Array(64);
   /** Page table: root block, levels (0 when the slot is unused), entries of the root. */
@@ -39,8 +41,9 @@ export class CollectionTable {
   private freeing = 0;
   private freeNumber = 0;
 
-  constructor(arena: Arena) {
+  constructor(arena: Arena, residents = new Residents()) {
     this.arena = arena;
+    this.residents = residents;
   }
 
   /** Collections in the table, dropped ones included until they are freed. */
@@ -57,12 +60,28 @@ export class CollectionTable {
   add(id: number, record: number): number {
     const slot = this.freeSlots.pop() ?? this.top++;
     if (slot === this.record.length) this.grow();
+    this.arena.journal?.onRollback(() => this.release(slot));
     this.id[slot] = id;
     this.record[slot] = record;
     this.levels[slot] = 1;
     this.entries[slot] = FIRST_ENTRIES;
     this.root[slot] = this.newNode(FIRST_ENTRIES, slot);
     return slot;
+  }
+
+  /** The slot can be used again; its page table is freed by the caller. */
+  private release(slot: number): void {
+    this.record[slot] = 0;
+    this.root[slot] = 0;
+    this.levels[slot] = 0;
+    this.freeSlots.push(slot);
+  }
+
+  /** The collection's root is in that record now. */
+  setRecord(slot: number, record: number): void {
+    const old = this.record[slot];
+    this.arena.journal?.onRollback(() => (this.record[slot] = old));
+    this.record[slot] = record;
   }
 
   private grow(): void {
@@ -91,6 +110,7 @@ export class CollectionTable {
 
   private write(node: number, entry: number, ref: number): void {
     const { arena } = this;
+    if (arena.journal !== null) arena.journal.keep(node);
     arena.i32[node >>> arena.chunkShift][((node & arena.unitMask) << 2) + NODE_HEADER_WORDS + entry] = ref;
   }
 
@@ -136,6 +156,12 @@ export class CollectionTable {
     if (whole && this.levels[slot] === MAX_LEVELS) throw new RangeError('a collection has too many pages');
     const larger = whole ? FIRST_ENTRIES : entries * 2;
     const root = this.newNode(larger, slot);
+    const levels = this.levels[slot];
+    arena.journal?.onRollback(() => {
+      this.root[slot] = old;
+      this.entries[slot] = entries;
+      this.levels[slot] = levels;
+    });
     if (whole) {
       this.write(root, 0, old);
       this.levels[slot]++;
@@ -152,7 +178,8 @@ export class CollectionTable {
 
   /** Gives a collection up: its pages and page table are freed later, in slices, and the slot with them. */
   drop(slot: number): void {
-    this.record[slot] = 0;
+    this.setRecord(slot, 0);
+    this.arena.journal?.onRollback(() => this.dropped.pop());
     this.dropped.push(slot);
   }
 
@@ -170,9 +197,7 @@ export class CollectionTable {
         continue;
       }
       this.arena.free(this.root[slot]);
-      this.root[slot] = 0;
-      this.levels[slot] = 0;
-      this.freeSlots.push(slot);
+      this.release(slot);
       this.freeing = 0;
     }
     return this.freeing !== 0 || this.dropped.length > 0;

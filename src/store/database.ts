@@ -63,6 +63,7 @@ export class TierDatabase implements Database {
     const hash = this.hasher.hash32(key);
     this.keyHash = hash;
     const ref = this.keyspace.table.find(hash, key.view, key.start, key.end);
+    if (this.tier.residents.tracking) this.tier.residents.access('k', this.keyspace.id, hash);
     if (ref === 0) return 0;
     const { arena } = this;
     const head = arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2];
@@ -190,6 +191,7 @@ export class TierDatabase implements Database {
     const length = value.end - value.start;
     const hash = this.hasher.hash32(key);
     const ref = keyspace.table.find(hash, key.view, key.start, key.end);
+    if (this.tier.residents.tracking) this.tier.residents.access('k', keyspace.id, hash);
     if (length <= INLINE_STRING_MAX) {
       if (ref === 0) {
         keyspace.fill(keyspace.insertRecord(key, hash, Type.String, length), value);

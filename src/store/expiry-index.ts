@@ -91,7 +91,7 @@ export class ExpiryIndex {
     arena.preserve(this.record);
     this.ground.dropCollection(this.words()[this.at() - TREE_PREFIX_BYTES / 4]);
     arena.free(this.record);
-    this.record = 0;
+    this.setRecord(0);
     return true;
   }
 
@@ -126,8 +126,14 @@ export class ExpiryIndex {
     i32.fill(0, word, word + (RECORD_HEADER_BYTES + PAYLOAD_BYTES) / 4);
     i32[word] = recordHead(TYPE_SYSTEM, FLAG_TREE, 0);
     i32[word + 1] = (this.keyspace << 16) | PAYLOAD_BYTES;
-    this.record = record;
+    this.setRecord(record);
     return record;
+  }
+
+  private setRecord(record: number): void {
+    const old = this.record;
+    this.ground.arena.journal?.onRollback(() => (this.record = old));
+    this.record = record;
   }
 
   /** Takes the root from its row, clean; returns its record, 0 when the row is no root. */

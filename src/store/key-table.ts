@@ -62,6 +62,8 @@ export class KeyTable {
   private readonly atDepth = new Int32Array(33);
   /** Directory entries whose segments are dropped already. */
   private dropped = 0;
+  /** The unit of work whose journal knows how this table was. */
+  private noted = 0;
 
   constructor(arena: Arena) {
     this.arena = arena;
@@ -86,6 +88,45 @@ export class KeyTable {
     this.used = new Uint16Array(entries);
     this.depth = depth;
     for (let first = 0; first < entries; first++) this.link(first, this.newSegment(), depth);
+  }
+
+  /** Before a change: has the journal, if there is one, keep the numbers of this table and its directory. */
+  private note(): void {
+    const { journal } = this.arena;
+    if (journal === null || journal.unit === this.noted) return;
+    this.noted = journal.unit;
+    const { count, segments, directory, info, used, depth, dropped } = this;
+    const atDepth = this.atDepth.slice();
+    journal.onRollback(() => {
+      this.count = count;
+      this.segments = segments;
+      this.directory = directory;
+      this.info = info;
+      this.used = used;
+      this.depth = depth;
+      this.dropped = dropped;
+      this.atDepth.set(atDepth);
+    });
+  }
+
+  /** Before directory entries [first, end) change, or what stands beside them. */
+  private noteEntries(first: number, end: number): void {
+    const { journal } = this.arena;
+    if (journal === null) return;
+    journal.elements(this.directory, first, end);
+    journal.elements(this.info, first, end);
+    journal.elements(this.used, first, end);
+  }
+
+  /** Before the slots in use of a segment change in number. */
+  private noteUsed(first: number): void {
+    this.note();
+    this.arena.journal?.elements(this.used, first);
+  }
+
+  /** Before a segment changes. */
+  private keep(segment: number): void {
+    if (this.arena.journal !== null) this.arena.journal.keep(segment);
   }
 
   /** Directory entry of a hash. */
@@ -168,12 +209,15 @@ export class KeyTable {
       this.insertIntoFull(hash, ref);
       return;
     }
+    if (this.arena.journal !== null) this.noteUsed(first);
     this.put(this.directory[first], hash, ref);
     this.used[first]++;
     this.count++;
   }
 
   private begin(): void {
+    this.note();
+    this.noteEntries(0, 1);
     this.directory[0] = this.newSegment();
     this.info[0] = 0;
     this.used[0] = 0;
@@ -181,6 +225,7 @@ export class KeyTable {
   }
 
   private insertIntoFull(hash: number, ref: number): void {
+    this.note();
     const first = this.firstOf(hash);
     let segment = this.overflowOf(this.directory[first]);
     while (segment !== 0 && this.usedOfOverflow(segment) >= SPLIT_AT) segment = this.overflowOf(segment);
@@ -197,6 +242,7 @@ export class KeyTable {
 
   private put(segment: number, hash: number, ref: number): void {
     const { arena } = this;
+    this.keep(segment);
     const words = arena.i32[segment >>> arena.chunkShift];
     const base = (segment & arena.unitMask) << 2;
     let slot = hash & SLOT_MASK;
@@ -221,6 +267,7 @@ export class KeyTable {
     ) {
       const slot = this.slotOf(segment, hash, from);
       if (slot === 0) continue;
+      this.keep(segment);
       arena.i32[segment >>> arena.chunkShift][((segment & arena.unitMask) << 2) + (slot << 1) + 1] = to;
       return;
     }
@@ -246,6 +293,7 @@ export class KeyTable {
     for (let segment = head; segment !== 0; segment = this.overflowOf(segment)) {
       const slot = this.slotOf(segment, hash, ref);
       if (slot !== 0) {
+        this.noteUsed(first);
         this.closeSlot(segment, slot);
         this.count--;
         if (previous === 0) this.used[first]--;
@@ -276,6 +324,7 @@ export class KeyTable {
   /** Empties a slot and moves up what was pushed past it, so that probing needs no tombstones. */
   private closeSlot(segment: number, slot: number): void {
     const { arena } = this;
+    this.keep(segment);
     const words = arena.i32[segment >>> arena.chunkShift];
     const base = (segment & arena.unitMask) << 2;
     let hole = slot;
@@ -321,6 +370,7 @@ export class KeyTable {
 
   private setOverflow(segment: number, overflow: number): void {
     const { arena } = this;
+    this.keep(segment);
     arena.i32[segment >>> arena.chunkShift][((segment & arena.unitMask) << 2) + 1] = overflow;
   }
 
@@ -332,6 +382,7 @@ export class KeyTable {
 
   private addUsedOfOverflow(segment: number, slots: number): void {
     const { arena } = this;
+    this.keep(segment);
     arena.i32[segment >>> arena.chunkShift][(segment & arena.unitMask) << 2] += slots << USED_SHIFT;
   }
 
@@ -346,6 +397,7 @@ export class KeyTable {
     const overflow = this.newSegment();
     this.setOverflow(overflow, this.overflowOf(head));
     this.setOverflow(head, overflow);
+    this.noteEntries(first, first + this.spanAt(first));
     this.info.fill(this.info[first] | CHAINED, first, first + this.spanAt(first));
     return overflow;
   }
@@ -353,6 +405,7 @@ export class KeyTable {
   /** Gives a segment entries in the directory, and adds it up. */
   private link(first: number, segment: number, depth: number): void {
     const span = 1 << (this.depth - depth);
+    this.noteEntries(first, first + span);
     this.directory.fill(segment, first, first + span);
     this.info.fill(depth, first, first + span);
     this.used[first] = 0;
@@ -386,6 +439,7 @@ export class KeyTable {
     }
     const { arena } = this;
     const base = (segment & arena.unitMask) << 2;
+    this.keep(segment);
     arena.i32[segment >>> arena.chunkShift].fill(0, base + 1, base + SEGMENT_WORDS);
     this.atDepth[depth]--;
     this.link(first, segment, depth + 1);
@@ -399,6 +453,7 @@ export class KeyTable {
   private insertAgain(hash: number, ref: number): void {
     const first = this.firstOf(hash);
     if (this.used[first] < SPLIT_AT) {
+      this.noteUsed(first);
       this.put(this.directory[first], hash, ref);
       this.used[first]++;
     } else {
@@ -462,6 +517,7 @@ export class KeyTable {
       this.freeSegment(segment);
       const first = this.firstOf(hash);
       if (this.overflowOf(this.directory[first]) === 0) {
+        this.noteEntries(first, first + this.spanAt(first));
         this.info.fill(this.info[first] & ~CHAINED, first, first + this.spanAt(first));
       }
       return;
@@ -485,11 +541,14 @@ export class KeyTable {
       const used = this.used[first] + entries.length / 2;
       for (let i = 0; i < entries.length; i += 2) this.put(segment, entries[i], entries[i + 1]);
       this.freeSegment(this.directory[sibling]);
+      this.noteUsed(first);
+      this.noteUsed(sibling);
       this.used[first] = 0;
       this.used[sibling] = 0;
       const pair = first & ~span;
       this.atDepth[info] -= 2;
       this.link(pair, segment, info - 1);
+      this.noteUsed(pair);
       this.used[pair] = used;
       while (this.depth > 0 && this.atDepth[this.depth] === 0) this.halveDirectory();
     }
@@ -506,6 +565,7 @@ export class KeyTable {
    */
   dropSegment(visit: (ref: number) => void): boolean {
     if (this.segments === 0) return false;
+    this.note();
     const { arena } = this;
     const head = this.directory[this.dropped];
     const overflow = this.overflowOf(head);

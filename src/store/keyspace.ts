@@ -66,6 +66,8 @@ export class Keyspace implements RecordOwner {
   expiring = 0;
   /** The first cut that must not contain anything of this keyspace; 0 while it is in use. */
   droppedAt = 0;
+  /** The unit of work whose journal knows the counts. */
+  private noted = 0;
 
   constructor(ground: KeyspaceGround, number: number, id: number, bornAt = 0) {
     this.bornAt = bornAt;
@@ -75,6 +77,18 @@ export class Keyspace implements RecordOwner {
     this.id = id;
     this.table = new KeyTable(ground.arena);
     this.expiry = new ExpiryIndex(ground, number, ground.deadlines);
+  }
+
+  /** Before the counts change. */
+  private note(): void {
+    const { journal } = this.arena;
+    if (journal === null || journal.unit === this.noted) return;
+    this.noted = journal.unit;
+    const { size, expiring } = this;
+    journal.onRollback(() => {
+      this.size = size;
+      this.expiring = expiring;
+    });
   }
 
   /** First word of a record. */
@@ -139,6 +153,7 @@ export class Keyspace implements RecordOwner {
   /** The same for a key that the table does not lead to. */
   insertRecord(key: Slice, hash: number, type: number, payloadLength: number): number {
     this.arena.reserve(key.end - key.start + payloadLength);
+    if (this.arena.journal !== null) this.note();
     const ref = this.newRecord(key, type, payloadLength);
     this.table.insert(hash, ref);
     this.size++;
@@ -166,6 +181,7 @@ export class Keyspace implements RecordOwner {
   /** A record that waits for its delete row becomes a value again. */
   private revive(ref: number, hash: number, type: number, payloadLength: number): number {
     const { arena } = this;
+    this.note();
     ref = this.reshape(ref, hash, false, payloadLength);
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const word = (ref & arena.unitMask) << 2;
@@ -232,7 +248,7 @@ export class Keyspace implements RecordOwner {
     arena.touch(to);
     this.table.replace(hash, ref, to);
     if ((head & FLAG_TREE) !== 0)
-      this.ground.collections.record[from[((fromWord << 2) + payloadOffset(head)) >>> 2]] = to;
+      this.ground.collections.setRecord(from[((fromWord << 2) + payloadOffset(head)) >>> 2], to);
     arena.free(ref);
     return to;
   }
@@ -247,6 +263,7 @@ export class Keyspace implements RecordOwner {
   /** The same, but the value's tree lives on elsewhere. */
   private vacate(ref: number, hash: number): void {
     const { arena } = this;
+    this.note();
     if ((this.head(ref) & FLAG_DEADLINE) !== 0) this.forgetDeadline(ref, hash);
     this.size--;
     const head = this.head(ref);
@@ -320,6 +337,7 @@ export class Keyspace implements RecordOwner {
   setDeadline(ref: number, hash: number, deadline: number): number {
     const old = this.deadline(ref);
     if (old === deadline) return ref;
+    this.note();
     // First of all, because it is what may fail.
     if (deadline !== 0) this.expiry.add(deadline, hash);
     if (old !== 0) this.forgetDeadline(ref, hash);
@@ -341,6 +359,7 @@ export class Keyspace implements RecordOwner {
   /** Takes a record's deadline out of the index, unless another key of the same hash has the same one. */
   private forgetDeadline(ref: number, hash: number): void {
     const deadline = this.deadline(ref);
+    this.note();
     this.expiring--;
     let shared = false;
     this.table.forHash(hash, (other) => {
@@ -404,7 +423,7 @@ export class Keyspace implements RecordOwner {
       // The collection may have rows, whether this record has one or not.
       const { arena } = this;
       arena.i32[moved >>> arena.chunkShift][(moved & arena.unitMask) << 2] |= head & FLAG_PERSISTED;
-      this.ground.collections.record[this.collection(ref)] = moved;
+      this.ground.collections.setRecord(this.collection(ref), moved);
     }
     this.vacate(ref, hash);
   }

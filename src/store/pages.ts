@@ -25,7 +25,10 @@ export class Pages {
   next = 1;
   /** First free number, 0 when there is none. */
   freeHead = 0;
-  /** The collection's page table, as it stands in the collection table; numbers below `capacity` have an entry. */
+  /**
+   * The collection's page table, as it stands in the collection table; numbers below `capacity` have an
+   * entry. It is 0 while look-ups must ask whether their page is in memory.
+   */
   private root = 0;
   private levels = 1;
   private capacity = 0;
@@ -46,7 +49,15 @@ export class Pages {
   /** The block of a page. */
   ref(number: number): number {
     const ref = number >>> 0 < this.capacity ? this.lookUp(number) : 0;
-    if (ref === 0) throw new PageError(`page ${number} of collection ${this.table.id[this.slot]} is missing`);
+    return ref === 0 ? this.tracked(number) : ref;
+  }
+
+  /** The same with all questions asked. */
+  private tracked(number: number): number {
+    const { table, slot } = this;
+    const ref = table.find(slot, number);
+    if (ref === 0) throw new PageError(`page ${number} of collection ${table.id[slot]} is missing`);
+    table.residents.access('p', table.id[slot], number);
     return ref;
   }
 
@@ -76,7 +87,7 @@ export class Pages {
     const { table, slot } = this;
     this.root = table.root[slot];
     this.levels = table.levels[slot];
-    this.capacity = table.capacity(slot);
+    this.capacity = table.residents.tracking ? 0 : table.capacity(slot);
   }
 
   private place(number: number, ref: number): void {

@@ -51,6 +51,15 @@ export class PurgeList {
     this.waiting.push(new Purge(kind, id, cut));
   }
 
+  /** Takes back what was added since there were `length` of them waiting. */
+  truncate(length: number): void {
+    this.waiting.length = length;
+  }
+
+  get waitingLength(): number {
+    return this.waiting.length;
+  }
+
   /** Rows of this id have no owner. */
   orphan(kind: number, id: number): void {
     const purge = new Purge(kind, id, 0);

@@ -2,7 +2,7 @@
  * The memory tier: the databases, all that they share, and what leaves it for the disk or comes back.
  */
 import { ByteSink } from '../bytes/sink.ts';
-import type { Store } from './api.ts';
+import type { Residency, Store, WorkingSet } from './api.ts';
 import { Arena, Kind, KIND_SHIFT, MARKS_SHARE, PAGE_BYTES } from './arena.ts';
 import { CollectionTable } from './collection-table.ts';
 import { TierDatabase } from './database.ts';
@@ -10,12 +10,14 @@ import type { DeadlineTree } from './expiry-index.ts';
 import { HandlePool } from './handle-pool.ts';
 import { Hasher } from './hash.ts';
 import { HashHandle } from './hash-value.ts';
+import { Journal } from './journal.ts';
 import { Keyspace, type KeyspaceGround } from './keyspace.ts';
 import { ListHandle } from './list.ts';
 import { HEADER_BYTES } from './page.ts';
 import { Pages } from './pages.ts';
 import { PurgeList } from './purge-list.ts';
 import { FLAG_PERSISTED, payloadOffset, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } from './record.ts';
+import { Residents, RowSet } from './residents.ts';
 import { RowKind, RowWriter } from './row-format.ts';
 import { RowReader } from './row-reader.ts';
 import { RowError, type PurgeRange, type RowSource } from './row-source.ts';
@@ -38,6 +40,8 @@ export interface TierOptions {
 
 /** Numbers of keyspaces are 16 bits wide in records. */
 const MAX_KEYSPACES = 1 << 16;
+/** So near to the limit a unit of work may run out of room half-way, and must be possible to undo. */
+const UNDO_BYTES = 64 * 1024 * 1024;
 /** Pages freed between two looks at the clock. */
 const PAGES_A_STEP = 64;
 const META_VERSION = 1;
@@ -52,17 +56,22 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   readonly hasher: Hasher;
   readonly collections: CollectionTable;
   readonly deadlines: DeadlineTree;
+  readonly residents = new Residents();
   readonly databaseCount: number;
   onExpired: Store['onExpired'] = () => {};
   /** `now` in whole seconds, for access clocks. */
   clockSeconds = 0;
-  readonly memory: { readonly used: number; limit: number };
+  readonly memory: Store['memory'];
 
   readonly strings = new HandlePool(() => new StringHandle(this));
   readonly lists = new HandlePool(() => new ListHandle(this));
   readonly sets = new HandlePool(() => new SetHandle(this));
   readonly hashes = new HandlePool(() => new HashHandle(this));
   readonly zsets = new HandlePool(() => new ZSetHandle(this));
+
+  private readonly journal: Journal;
+  /** Bytes of slabs from which on units of work keep a journal. */
+  private journalFrom = Infinity;
 
   private nowMs = 0;
   private readonly databases: TierDatabase[];
@@ -89,7 +98,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const arena = new Arena({ chunkBytes: options.chunkBytes, firstChunk: options.firstChunk });
     this.arena = arena;
     this.hasher = new Hasher(key0, key1);
-    this.collections = new CollectionTable(arena);
+    this.collections = new CollectionTable(arena, this.residents);
     const pages = new Pages(this.collections);
     this.deadlines = { pages, tree: new KeyedTree(pages, 2) };
     this.rows = new RowWriter(arena, this.hasher);
@@ -99,25 +108,31 @@ export class Tier implements Store, RowSource, KeyspaceGround {
       { length: this.databaseCount },
       (_, index) => new TierDatabase(this, index, this.newKeyspace(this.nextDatabaseId++)),
     );
+    this.journal = new Journal(arena);
+    const journalFrom = (bytes: number): void => {
+      this.journalFrom = bytes;
+    };
     const used = (): number => this.usedBytes();
     let limit = options.limit ?? Infinity;
     this.memory = {
       get used() {
         return used();
       },
+      evictable: 0,
       get limit() {
         return limit;
       },
       set limit(bytes) {
         limit = bytes;
         arena.limit = bytes / (1 + MARKS_SHARE);
+        journalFrom(arena.limit - UNDO_BYTES);
       },
     };
     this.memory.limit = limit;
   }
 
   private usedBytes(): number {
-    let bytes = this.arena.slabBytes * (1 + MARKS_SHARE);
+    let bytes = this.arena.slabBytes * (1 + MARKS_SHARE) + this.journal.memoryBytes;
     for (const keyspace of this.keyspaces) if (keyspace !== undefined) bytes += keyspace.table.directoryBytes;
     return Math.round(bytes);
   }
@@ -130,6 +145,55 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.nowMs = ms;
     this.clockSeconds = Math.floor(ms / 1000);
     this.beginCommand();
+  }
+
+  begin(set: WorkingSet | null = null): void {
+    const { arena, residents } = this;
+    if (arena.journal !== null) throw new Error('a unit of work begins within another');
+    if (!residents.tracking && arena.slabBytes <= this.journalFrom) return;
+    residents.begin(set);
+    this.journal.begin();
+  }
+
+  commit(): void {
+    if (this.arena.journal !== null) this.journal.commit();
+  }
+
+  rollback(): void {
+    if (this.arena.journal !== null) this.journal.rollback();
+    this.beginCommand();
+  }
+
+  workingSet(): WorkingSet {
+    return new RowSet(this.residents);
+  }
+
+  faultAtRandom(seed: number, chance: number): void {
+    this.residents.faultAtRandom(seed, chance);
+  }
+
+  residency(): Residency {
+    const { residents } = this;
+    let keys = 0;
+    for (const { keyspace } of this.databases) keys += keyspace.size;
+    return {
+      complete: true,
+      residentKeys: keys,
+      keys,
+      faults: residents.faults,
+      fetchRounds: residents.fetchRounds,
+      fetchedRows: 0,
+      absentRows: 0,
+      roundsMax: residents.roundsMax,
+      waiting: residents.waiting,
+      evictedKeys: 0,
+      evictedPages: 0,
+      pinnedBytes: this.arena.dirtyBytes + this.arena.cutBytes,
+      warmedRows: 0,
+      warming: false,
+      filterBytes: 0,
+      filterHits: 0,
+    };
   }
 
   /** Takes back all handles that are lent. Also done when the time is set. */
@@ -146,6 +210,11 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   }
 
   swap(a: number, b: number): void {
+    this.exchange(a, b);
+    this.arena.journal?.onRollback(() => this.exchange(a, b));
+  }
+
+  private exchange(a: number, b: number): void {
     const first = this.databases[a];
     const second = this.databases[b];
     const keyspace = first.keyspace;
@@ -157,6 +226,14 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const database = this.databases[index];
     const keyspace = database.keyspace;
     if (keyspace.table.count === 0 && keyspace.expiry.record === 0) return;
+    const purges = this.purgeList.waitingLength;
+    this.arena.journal?.onRollback(() => {
+      this.keyspaces[database.keyspace.number] = undefined;
+      database.keyspace = keyspace;
+      keyspace.droppedAt = 0;
+      this.dropped.pop();
+      this.purgeList.truncate(purges);
+    });
     keyspace.droppedAt = this.cutNumber + 1;
     this.dropped.push(keyspace);
     if (keyspace.bornAt < this.cutNumber) {
@@ -241,6 +318,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const { arena, collections } = this;
     const record = collections.record[slot];
     const head = arena.i32[record >>> arena.chunkShift][(record & arena.unitMask) << 2];
+    const purges = this.purgeList.waitingLength;
+    this.arena.journal?.onRollback(() => this.purgeList.truncate(purges));
     // With a flushed database it has left already, from an earlier cut on.
     this.droppedAt[slot] = this.keyspaceOf(record).droppedAt || this.cutNumber + 1;
     if ((head & FLAG_PERSISTED) !== 0) {

@@ -284,6 +284,7 @@ export abstract class Tree extends TreeCursor {
   private shrinkRoot(): void {
     let ref = this.pages.ref(this.root);
     while (this.height > 0 && this.entries(ref) === 1) {
+      this.arena.touch(ref);
       this.dropSeparator(ref, 0);
       const child = this.childRef(ref, 0);
       this.pages.free(ref);

@@ -10,10 +10,12 @@ import {
   type Database,
   type Hash,
   type List,
+  type Residency,
   type SetValue,
   type Store,
   type StringValue,
   type Visitor,
+  type WorkingSet,
   type ZSet,
 } from '../../src/store/api.ts';
 
@@ -69,7 +71,7 @@ function scanByHash(
 
 export class ModelStore implements Store {
   now = Date.now();
-  readonly memory = { used: 0, limit: Infinity };
+  readonly memory = { used: 0, limit: Infinity, evictable: 0 };
   onExpired: Store['onExpired'] = () => {};
   readonly databaseCount: number;
   private readonly content: Map<Bytes, Value>[];
@@ -87,6 +89,45 @@ export class ModelStore implements Store {
 
   database(index: number): ModelDatabase {
     return this.views[index];
+  }
+
+  /** Everything is in memory, and no unit of work is ever rolled back. */
+  begin(): void {}
+
+  commit(): void {}
+
+  rollback(): void {
+    throw new Error('the model rolls nothing back');
+  }
+
+  workingSet(): WorkingSet {
+    throw new Error('nothing is missing from the model');
+  }
+
+  residency(): Residency {
+    const keys = this.content.reduce((sum, database) => sum + database.size, 0);
+    return {
+      complete: true,
+      residentKeys: keys,
+      keys,
+      faults: 0,
+      fetchRounds: 0,
+      fetchedRows: 0,
+      absentRows: 0,
+      roundsMax: 0,
+      waiting: 0,
+      evictedKeys: 0,
+      evictedPages: 0,
+      pinnedBytes: 0,
+      warmedRows: 0,
+      warming: false,
+      filterBytes: 0,
+      filterHits: 0,
+    };
+  }
+
+  faultAtRandom(): void {
+    throw new Error('the model has no faults');
   }
 
   swap(a: number, b: number): void {
