@@ -44,6 +44,12 @@ export interface KeySpec {
     | { unknown: true };
 }
 
+/** An argument that is a key, and what the command does with it (as in KeySpec). */
+export interface KeyPosition {
+  index: number;
+  access: readonly string[];
+}
+
 export interface Command {
   /** Lower case; for a subcommand only its own word. */
   name: string;
@@ -53,8 +59,8 @@ export interface Command {
   /** ACL categories beyond those that follow from the flags, e.g. 'string', 'dangerous'. */
   categories: readonly string[];
   keys?: readonly KeySpec[];
-  /** Argument indexes of the keys, for commands whose positions no key spec can tell. */
-  getKeys?: (args: readonly Slice[], argc: number) => number[];
+  /** The keys of a request, for commands where key specs alone cannot tell which they are or what is done with them. */
+  getKeys?: (args: readonly Slice[], argc: number) => KeyPosition[];
   /** For COMMAND DOCS. */
   group: string;
   since: string;

@@ -1,12 +1,7 @@
 /** Which arguments of a request are keys, by the command's key specs. */
 import type { Slice } from '../bytes/slice.ts';
-import type { Command, KeySpec } from './command.ts';
+import type { Command, KeyPosition, KeySpec } from './command.ts';
 import { sliceInteger } from '../bytes/number.ts';
-
-export interface KeyPosition {
-  index: number;
-  access: readonly string[];
-}
 
 /** Positions in argument order of the specs; undefined when the arguments contradict a spec. */
 export function keyPositions(
@@ -14,10 +9,7 @@ export function keyPositions(
   args: readonly Slice[],
   argc: number,
 ): KeyPosition[] | undefined {
-  if (command.getKeys !== undefined) {
-    const access = command.keys?.[0]?.access ?? ['RW', 'access', 'update'];
-    return command.getKeys(args, argc).map((index) => ({ index, access }));
-  }
+  if (command.getKeys !== undefined) return command.getKeys(args, argc);
   const positions: KeyPosition[] = [];
   for (const spec of command.keys ?? []) {
     if (!addSpec(spec, args, argc, positions)) return undefined;

@@ -49,6 +49,25 @@ test.each(commands.map(({ name, since, group }) => [name, since, group]))(
   },
 );
 
+/** The flags of a key come in some order. */
+test.each([
+  'SET k v',
+  'SET k v NX GET',
+  'SET k v EX 10',
+  'BITFIELD k',
+  'BITFIELD k GET u8 0 OVERFLOW SAT',
+  'BITFIELD k GET u8 0 INCRBY u8 0 1',
+  'BITFIELD k GET u8',
+  'SORT a BY w_* STORE r',
+  'COPY a b',
+  'LMOVE a b LEFT RIGHT',
+  'SSUBSCRIBE c',
+])('COMMAND GETKEYSANDFLAGS %s', async (line) => {
+  const command = ['COMMAND', 'GETKEYSANDFLAGS', ...line.split(' ')];
+  const [ours, theirs] = await Promise.all([pair.ours.send(...command), pair.theirs.send(...command)]);
+  expect(normal(parseReply(ours))).toEqual(normal(parseReply(theirs)));
+});
+
 test('COMMAND GETKEYS', () =>
   pair.compare([
     'COMMAND GETKEYS SET k v GET',

@@ -2,7 +2,7 @@
 import { INT64_MAX, INT64_MIN, sliceInteger } from '../../bytes/number.ts';
 import { Slice } from '../../bytes/slice.ts';
 import type { StringValue } from '../../store/api.ts';
-import { CommandError } from '../command.ts';
+import { CommandError, type KeyPosition } from '../command.ts';
 import type { Context } from '../context.ts';
 import { stringChangedInPlace } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
@@ -93,6 +93,18 @@ function parseOperations(context: Context): Operation[] {
     i += kind === 'get' ? 3 : 4;
   }
   return operations;
+}
+
+/** BITFIELD writes unless all its operations are GETs. */
+export function bitfieldKeys(args: readonly Slice[], argc: number): KeyPosition[] {
+  let readOnly = true;
+  for (let i = 2; i < argc && readOnly;) {
+    const word = args[i].latin1().toLowerCase();
+    const length = word === 'get' ? 3 : word === 'overflow' ? 2 : Infinity;
+    readOnly = i + length <= argc;
+    i += length;
+  }
+  return [{ index: 1, access: readOnly ? ['RO', 'access'] : ['RW', 'access', 'update'] }];
 }
 
 /** Bytes in which a field lies. */

@@ -10,7 +10,7 @@ import { syntaxError } from '../errors.ts';
 import { announceIfNew, lookedUp } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
 import { countBits, findBit } from './bit-runs.ts';
-import { bitfield, bitOffset } from './bitfield.ts';
+import { bitfield, bitfieldKeys, bitOffset } from './bitfield.ts';
 import { keyAt, keysFrom } from './key-specs.ts';
 
 const NOT_BIT = 'ERR bit is not an integer or out of range';
@@ -276,6 +276,7 @@ export const bitCommands: readonly Command[] = [
     flags: ['write', 'denyoom'],
     categories: ['bitmap'],
     keys: [keyAt(1, 'RW', 'update', 'access', 'variable_flags')],
+    getKeys: bitfieldKeys,
     group: 'bitmap',
     since: '3.2.0',
     complexity: 'O(1) for each operation',

@@ -190,7 +190,7 @@ function getKeys(context: Context, withFlags: boolean): void {
     entry = entry.subcommands.get(context.word(3));
   if (entry === undefined) throw new CommandError('ERR Invalid command specified');
   const { command, arity } = entry;
-  if ((command.keys ?? []).length === 0 && command.getKeys === undefined)
+  if (command.getKeys === undefined && (command.keys ?? []).every(({ access }) => access.includes('not_key')))
     throw new CommandError('ERR The command has no key arguments');
   const given = args.slice(2, argc);
   if (arity > 0 ? arity !== given.length : given.length < -arity)

@@ -8,6 +8,7 @@ import type { Context } from '../context.ts';
 import { encodingName } from '../encoding.ts';
 import { NO_SUCH_KEY, NOT_INTEGER } from '../errors.ts';
 import type { Server } from '../server.ts';
+import { digestOfAll, digestOfValue } from './digest.ts';
 import { helpCommand } from './help.ts';
 import { save } from './server-admin.ts';
 
@@ -123,6 +124,15 @@ function populate({ argc, args, db, reply }: Context): void {
   reply.ok();
 }
 
+function digest({ store, reply }: Context): void {
+  reply.simple(digestOfAll(Array.from({ length: store.databaseCount }, (_, i) => store.database(i))));
+}
+
+function digestValue({ argc, args, db, reply }: Context): void {
+  reply.array(argc - 2);
+  for (let i = 2; i < argc; i++) reply.simple(digestOfValue(db, args[i]));
+}
+
 function setActiveExpire(context: Context): void {
   const value = context.integer(2);
   context.server.cron.activeExpire = value !== 0;
@@ -146,6 +156,14 @@ const subcommands: readonly Command[] = [
   { ...debug, name: 'object', arity: 3, summary: 'Tells of a value', run: object },
   { ...debug, name: 'protocol', arity: 3, summary: 'A reply of the given type', run: protocol },
   { ...debug, name: 'populate', arity: -3, summary: 'Fills the database', run: populate },
+  { ...debug, name: 'digest', arity: 2, summary: 'A digest of all data, as Redis makes it', run: digest },
+  {
+    ...debug,
+    name: 'digest-value',
+    arity: -2,
+    summary: 'Digests of values, as Redis makes them',
+    run: digestValue,
+  },
   { ...debug, name: 'reload', arity: -2, summary: 'Waits until everything is in the engine', run: save },
   { ...debug, name: 'loadaof', arity: 2, summary: 'Waits until everything is in the engine', run: save },
   {

@@ -3,7 +3,7 @@ import { parseDouble } from '../../bytes/number.ts';
 import { ByteSink } from '../../bytes/sink.ts';
 import { Slice } from '../../bytes/slice.ts';
 import { Type, WrongTypeError, type Database } from '../../store/api.ts';
-import { CommandError, type Command } from '../command.ts';
+import { CommandError, type Command, type KeyPosition } from '../command.ts';
 import type { Context } from '../context.ts';
 import { syntaxError } from '../errors.ts';
 import { announceIfNew, lookedUp } from './announce.ts';
@@ -251,13 +251,15 @@ function store(context: Context, key: Slice, elements: Bytes[], patterns: Patter
 }
 
 /** The sorted key, and the last STORE's. */
-function sortKeys(args: readonly Slice[], argc: number): number[] {
-  const keys = [1];
+const READ_ONLY = ['RO', 'access'];
+
+function sortKeys(args: readonly Slice[], argc: number): KeyPosition[] {
+  const keys: KeyPosition[] = [{ index: 1, access: READ_ONLY }];
   for (let i = 2; i < argc; i++) {
     const word = args[i].length <= 5 ? args[i].latin1().toLowerCase() : '';
     if (word === 'limit') i += 2;
     else if (word === 'get' || word === 'by') i++;
-    else if (word === 'store' && i + 1 < argc) keys[1] = ++i;
+    else if (word === 'store' && i + 1 < argc) keys[1] = { index: ++i, access: ['OW', 'update'] };
   }
   return keys;
 }
@@ -284,7 +286,7 @@ export const sortCommands: readonly Command[] = [
     flags: ['readonly', 'movablekeys'],
     categories: ['set', 'sortedset', 'list', 'dangerous'],
     keys: [keyAt(1, 'RO', 'access'), unknownKeys('RO', 'access')],
-    getKeys: () => [1],
+    getKeys: () => [{ index: 1, access: READ_ONLY }],
     group: 'generic',
     since: '7.0.0',
     complexity: COMPLEXITY,

@@ -4,7 +4,7 @@ import { INT64_MAX, INT64_MIN, parseInt64, sliceInteger } from '../../bytes/numb
 import { ByteSink } from '../../bytes/sink.ts';
 import { Slice } from '../../bytes/slice.ts';
 import { Type, WrongTypeError, type StringValue } from '../../store/api.ts';
-import { CommandError, type Command } from '../command.ts';
+import { CommandError, type Command, type KeyPosition } from '../command.ts';
 import type { Context } from '../context.ts';
 import { Encoding, stringChangedInPlace } from '../encoding.ts';
 import {
@@ -68,6 +68,12 @@ function deadline(context: Context, expiration: Expiration, i: number): number {
   const seconds = expiration === Expiration.Ex || expiration === Expiration.ExAt;
   const relative = expiration === Expiration.Ex || expiration === Expiration.Px;
   return deadlineArgument(context, i, { seconds, relative, positive: true });
+}
+
+/** SET reads the key only with GET. */
+function setKeys(args: readonly Slice[], argc: number): KeyPosition[] {
+  const reads = args.slice(3, argc).some((arg) => arg.length === 3 && arg.latin1().toLowerCase() === 'get');
+  return [{ index: 1, access: reads ? ['RW', 'access', 'update'] : ['OW', 'update'] }];
 }
 
 function set(context: Context): void {
@@ -389,6 +395,7 @@ export const stringCommands: readonly Command[] = [
     flags: ['write', 'denyoom'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'update', 'variable_flags')],
+    getKeys: setKeys,
     group: 'string',
     since: '1.0.0',
     complexity: 'O(1)',
