@@ -116,7 +116,7 @@ export class CollectionTable {
 
   /** Page numbers below this have an entry in the page table. */
   capacity(slot: number): number {
-    return this.entries[slot] * NODE_ENTRIES ** (this.levels[slot] - 1);
+    return this.entries[slot] << (NODE_SHIFT * (this.levels[slot] - 1));
   }
 
   /** The block of a page; 0 when it is not in memory or `number` lies beyond the table. */
