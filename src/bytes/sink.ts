@@ -1,3 +1,4 @@
+import { copyBetween } from './copy.ts';
 import { SLICE_PADDING, viewOf, type Slice } from './slice.ts';
 
 /** Copies up to this many bytes are made in a loop; above it TypedArray.set is faster. */
@@ -44,7 +45,10 @@ export class ByteSink {
   }
 
   slice(slice: Slice): void {
-    this.copy(slice.u8, slice.start, slice.end);
+    const length = slice.end - slice.start;
+    this.ensure(length);
+    copyBetween(slice.u8, slice.view, slice.start, this.u8, this.view, this.pos, length);
+    this.pos += length;
   }
 
   copy(from: Buffer, start: number, end: number): void {

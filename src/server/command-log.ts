@@ -26,14 +26,62 @@ export interface CommandLog {
   readonly failure: string | null;
 }
 
-/** Effects of one turn. Each payload stands alone: it begins in database 0. */
-export class EffectBuffer extends ByteSink {
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * Effects of one turn. Each payload stands alone: it begins in database 0.
+ *
+ * Requests that follow each other in one memory, as pipelined ones do, are noted first and copied in
+ * one piece: whoever lends that memory calls `settle` before it changes.
+ */
+export class EffectBuffer {
   /** Database that the commands written so far leave selected. */
   db = 0;
+  private readonly sink = new ByteSink();
+  /** Requests noted but not copied yet: bytes [lentStart, lentEnd) of `lent`. */
+  private lent: Buffer = NOTHING;
+  private lentStart = 0;
+  private lentEnd = 0;
+
+  /** Bytes of effects. */
+  get length(): number {
+    return this.sink.pos + this.lentEnd - this.lentStart;
+  }
+
+  /** Bytes of memory. */
+  get capacity(): number {
+    return this.sink.u8.length;
+  }
+
+  /** Takes back what has been written since the buffer was `length` long, when `db` was selected. */
+  truncate(length: number, db: number): void {
+    const { sink } = this;
+    if (length >= sink.pos) this.lentEnd = this.lentStart + length - sink.pos;
+    else {
+      this.lentEnd = this.lentStart;
+      sink.pos = length;
+    }
+    this.db = db;
+  }
+
+  /** Copies what is noted. */
+  settle(): void {
+    if (this.lentEnd === this.lentStart) return;
+    this.sink.copy(this.lent, this.lentStart, this.lentEnd);
+    this.lent = NOTHING;
+    this.lentStart = this.lentEnd = 0;
+  }
+
+  /** The bytes of all effects, not copied: valid until the next write. */
+  written(): Buffer {
+    this.settle();
+    return this.sink.written();
+  }
 
   reset(): void {
-    this.clear();
-    this.db = 0;
+    this.truncate(0, 0);
+    this.lent = NOTHING;
+    this.lentStart = this.lentEnd = 0;
   }
 
   select(db: number): void {
@@ -42,17 +90,24 @@ export class EffectBuffer extends ByteSink {
     this.parts(['SELECT', db]);
   }
 
-  /** A request as it was received. */
+  /** A request as it was received; its memory is lent until `settle`. */
   request(memory: Buffer, start: number, end: number): void {
-    this.copy(memory, start, end);
+    if (start !== this.lentEnd || memory !== this.lent) {
+      this.settle();
+      this.lent = memory;
+      this.lentStart = start;
+    }
+    this.lentEnd = end;
   }
 
   arguments(args: readonly Slice[], count: number): void {
+    this.settle();
     this.header(42, count);
     for (let i = 0; i < count; i++) this.bulk(args[i].u8, args[i].start, args[i].end);
   }
 
   parts(parts: readonly EffectPart[]): void {
+    this.settle();
     this.header(42, parts.length);
     for (const part of parts) {
       if (typeof part === 'number') this.text(String(part));
@@ -63,15 +118,16 @@ export class EffectBuffer extends ByteSink {
   }
 
   private header(type: number, value: number): void {
-    this.byte(type);
-    this.decimal(value);
-    this.ascii('\r\n');
+    const { sink } = this;
+    sink.byte(type);
+    sink.decimal(value);
+    sink.ascii('\r\n');
   }
 
   private bulk(bytes: Buffer, start: number, end: number): void {
     this.header(36, end - start);
-    this.copy(bytes, start, end);
-    this.ascii('\r\n');
+    this.sink.copy(bytes, start, end);
+    this.sink.ascii('\r\n');
   }
 
   private text(text: string): void {

@@ -284,10 +284,10 @@ export class Context implements RequestTarget {
   beginGroup(): EffectGroup {
     const log = this.server.effects;
     if (log === null) return { mark: -1, db: 0, body: 0 };
-    const { pos: mark, db } = log;
+    const { length: mark, db } = log;
     log.select(this.client.db.index);
     log.parts(['MULTI']);
-    return { mark, db, body: log.pos };
+    return { mark, db, body: log.length };
   }
 
   endGroup({ mark, db, body }: EffectGroup): void {
@@ -295,12 +295,8 @@ export class Context implements RequestTarget {
     // EXEC itself has changed nothing that its commands have not logged.
     this.changes = 0;
     if (log === null || mark < 0) return;
-    if (log.pos > body) {
-      log.parts(['EXEC']);
-    } else {
-      log.pos = mark;
-      log.db = db;
-    }
+    if (log.length > body) log.parts(['EXEC']);
+    else log.truncate(mark, db);
   }
 
   /** A whole database has changed: no client's cache of it holds. */

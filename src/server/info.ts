@@ -189,7 +189,7 @@ function memorySection(server: Server): InfoFields {
     mem_fragmentation_bytes: process_.rss - used,
     mem_not_counted_for_evict: 0,
     mem_clients_normal: clients,
-    mem_log_buffer: server.effects?.u8.length ?? 0,
+    mem_log_buffer: server.effects?.capacity ?? 0,
     mem_allocator: 'arena',
     active_defrag_running: 0,
     lazyfree_pending_objects: 0,

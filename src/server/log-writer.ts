@@ -44,8 +44,8 @@ export class LogWriter {
     const { log, delivery } = this;
     const { effects, output } = this.server;
     if (effects !== null && log !== null) {
-      if (effects.pos > 0) this.append(effects, log);
-      const failing = effects.pos > 0;
+      if (effects.length > 0) this.append(effects, log);
+      const failing = effects.length > 0;
       // What is not in the log yet will end beyond where the log ends now.
       const position = failing ? log.position + 1 : log.position;
       const reached = log.policy === 'always' ? log.syncedPosition : log.position;
@@ -61,8 +61,8 @@ export class LogWriter {
     const { log } = this;
     const { effects } = this.server;
     if (effects === null || log === null) return true;
-    if (effects.pos > 0) this.append(effects, log);
-    return effects.pos === 0;
+    if (effects.length > 0) this.append(effects, log);
+    return effects.length === 0;
   }
 
   /** Appends the turn's effects as one frame. When that fails they stay, and are tried again. */

@@ -34,7 +34,9 @@ export class Output {
     context.reply = writer;
   }
 
+  /** Ends the client's output; what its requests lie in may change from here on. */
   close(): void {
+    this.server.effects?.settle();
     if (this.current !== null) this.turn.add(this.current, this.from, this.turn.writer.pos);
     this.current = null;
   }

@@ -3,8 +3,8 @@
  * so that a range of a list is a memory copy. An element too large for a page is a stub in its place:
  * `!`, number of the first overflow page, length; both 32-bit little endian.
  */
+import { copyBetween } from '../bytes/copy.ts';
 import type { Slice } from '../bytes/slice.ts';
-import { copyBytes } from './page.ts';
 
 const DOLLAR = 36;
 const CR = 13;
@@ -58,10 +58,10 @@ export function writeFrameHead(u8: Buffer, at: number, length: number): number {
 }
 
 /** Writes an element, framed; returns where the next goes. */
-export function writeFramed(u8: Buffer, at: number, element: Slice): number {
+export function writeFramed(u8: Buffer, view: DataView, at: number, element: Slice): number {
   const length = element.end - element.start;
   const body = writeFrameHead(u8, at, length);
-  copyBytes(element.u8, element.start, u8, body, length);
+  copyBetween(element.u8, element.view, element.start, u8, view, body, length);
   const end = body + length;
   u8[end] = CR;
   u8[end + 1] = LF;

@@ -18,14 +18,14 @@ class PackedList extends Packed {
   insert(index: number, element: Slice): void {
     const offset = this.offset(index);
     this.open(offset, framedBytes(element.length));
-    writeFramed(this.value.u8, this.value.start + offset, element);
+    writeFramed(this.value.u8, this.value.view, this.value.start + offset, element);
   }
 
   replace(index: number, element: Slice): void {
     const offset = this.offset(index);
     const { u8, start } = this.value;
     this.stretch(offset, elementBytes(u8, start + offset), framedBytes(element.length));
-    writeFramed(this.value.u8, this.value.start + offset, element);
+    writeFramed(this.value.u8, this.value.view, this.value.start + offset, element);
   }
 
   element(offset: number, into: Slice): void {

@@ -16,6 +16,7 @@
  * 31 set when the data is an overflow cell (page-overflow.ts) in place of the bytes.
  */
 
+import { copyBetween } from '../bytes/copy.ts';
 import { viewOf } from '../bytes/slice.ts';
 import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
 
@@ -63,25 +64,6 @@ export function copyBytes(from: Buffer, start: number, to: Buffer, at: number, l
   } else {
     from.copy(to, at, start, start + length);
   }
-}
-
-/** The same between two memories, faster: for entries of pages. */
-export function copyEntry(
-  from: Buffer,
-  fromView: DataView,
-  start: number,
-  to: Buffer,
-  toView: DataView,
-  at: number,
-  length: number,
-): void {
-  if (length > LOOP_BYTES_MAX) {
-    from.copy(to, at, start, start + length);
-    return;
-  }
-  const end = start + length;
-  for (; start <= end - 4; start += 4, at += 4) toView.setInt32(at, fromView.getInt32(start, true), true);
-  for (; start < end; start++, at++) toView.setUint8(at, fromView.getUint8(start));
 }
 
 /** Makes a page an empty slotted one of the given type. */
@@ -155,7 +137,7 @@ export function compactPage(arena: Arena, ref: number, stride: number, pageBytes
     const data = i32[at];
     const length = (data >>> LENGTH_SHIFT) & LENGTH_MASK;
     top -= length;
-    copyEntry(scratch, scratchView, data & OFFSET_MASK, u8, view, page + top, length);
+    copyBetween(scratch, scratchView, data & OFFSET_MASK, u8, view, page + top, length);
     i32[at] = (data & ~OFFSET_MASK) | top;
   }
   i32[w + 1] = top;
@@ -212,7 +194,7 @@ export function moveTail(
     const data = fromWords[source++];
     const length = (data >>> LENGTH_SHIFT) & LENGTH_MASK;
     top -= length;
-    copyEntry(fromU8, fromView, (f << 2) + (data & OFFSET_MASK), toU8, toView, (t << 2) + top, length);
+    copyBetween(fromU8, fromView, (f << 2) + (data & OFFSET_MASK), toU8, toView, (t << 2) + top, length);
     toWords[target++] = (data & ~OFFSET_MASK) | top;
   }
   toWords[t] += moved;

@@ -7,13 +7,13 @@
  * Entries of more than a third of a page go to overflow pages, so that a page split in two always has
  * room for one more.
  */
+import { copyBetween } from '../bytes/copy.ts';
 import { Slice } from '../bytes/slice.ts';
 import { CELL_BYTES, copyOverflow, freeOverflow, overflowPages, writeOverflow } from './page-overflow.ts';
 import {
   claimData,
   closeSlots,
   compactPage,
-  copyEntry,
   COUNT_MASK,
   gapBytes,
   HEADER_BYTES,
@@ -111,8 +111,9 @@ export class KeyedTree extends SearchTree {
     const at = (w << 2) + top;
     const u8 = arena.u8[chunk];
     const view = arena.view[chunk];
-    copyEntry(key.u8, key.view, key.start, u8, view, at, keyLength);
-    if (valueLength > 0) copyEntry(value.u8, value.view, value.start, u8, view, at + keyLength, valueLength);
+    copyBetween(key.u8, key.view, key.start, u8, view, at, keyLength);
+    if (valueLength > 0)
+      copyBetween(value.u8, value.view, value.start, u8, view, at + keyLength, valueLength);
     return top | (keyLength << KEY_SHIFT) | (length << LENGTH_SHIFT);
   }
 
@@ -276,7 +277,7 @@ export class KeyedTree extends SearchTree {
     if ((data & OVERFLOW_BIT) === 0 && length - keyLength === valueLength) {
       arena.touch(ref);
       const offset = ((ref & arena.unitMask) << 4) + (data & OFFSET_MASK) + keyLength;
-      copyEntry(value.u8, value.view, value.start, arena.u8[chunk], arena.view[chunk], offset, valueLength);
+      copyBetween(value.u8, value.view, value.start, arena.u8[chunk], arena.view[chunk], offset, valueLength);
       return;
     }
     // Whatever slabs are begun meanwhile, what is taken out below must be possible to put back.

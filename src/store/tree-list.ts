@@ -93,7 +93,7 @@ export class ListTree extends Tree {
     const chunk = this.gapRef >>> arena.chunkShift;
     const page = (this.gapRef & arena.unitMask) << 4;
     if (!large) {
-      writeFramed(arena.u8[chunk], page + this.gapOffset, element);
+      writeFramed(arena.u8[chunk], arena.view[chunk], page + this.gapOffset, element);
       return;
     }
     const view = arena.view[chunk];
@@ -338,7 +338,7 @@ export class ListTree extends Tree {
     const at = ((ref & arena.unitMask) << 4) + this.offsetOf(ref, this.slot);
     if (u8[at] !== STUB && elementBytes(u8, at) === framedBytes(element.length)) {
       arena.touch(ref);
-      writeFramed(u8, at, element);
+      writeFramed(u8, arena.view[ref >>> arena.chunkShift], at, element);
       return;
     }
     this.insert(index, element);

@@ -33,7 +33,7 @@ function stats({ server, store, reply }: Context): void {
     ['total.allocated', used],
     ['tier.limit', limit],
     ['clients.normal', clients],
-    ['log.buffer', server.effects?.u8.length ?? 0],
+    ['log.buffer', server.effects?.capacity ?? 0],
     ['heap.used', process_.heapUsed],
     ['heap.total', process_.heapTotal],
     ['external', process_.external],
