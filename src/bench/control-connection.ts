@@ -12,7 +12,8 @@ export class ControlConnection {
     this.client = client;
   }
 
-  static async open(address: Address): Promise<ControlConnection> {
+  /** @param commandTimeoutMs how long one command may take */
+  static async open(address: Address, commandTimeoutMs = COMMAND_TIMEOUT_MS): Promise<ControlConnection> {
     const client = new Redis({
       ...(address.path === undefined ? { host: address.host, port: address.port } : { path: address.path }),
       username: address.user,
@@ -23,7 +24,7 @@ export class ControlConnection {
       maxRetriesPerRequest: 0,
       retryStrategy: () => null,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      commandTimeout: COMMAND_TIMEOUT_MS,
+      commandTimeout: commandTimeoutMs,
     });
     let reason: Error | null = null;
     client.on('error', (error: Error) => (reason = error));
@@ -37,10 +38,10 @@ export class ControlConnection {
     return new ControlConnection(client);
   }
 
-  /** One command line without placeholders. */
-  async call(line: string): Promise<unknown> {
+  /** One command line without placeholders; arguments with blanks in them apart. */
+  async call(line: string, ...further: string[]): Promise<unknown> {
     const [name, ...args] = line.split(' ');
-    return this.client.call(name, ...args);
+    return this.client.call(name, ...args, ...further);
   }
 
   /** INFO as a dictionary; empty when the target has none. */

@@ -157,7 +157,10 @@ export function outputOptions<T>(yargs: Argv<T>): Argv<T & OutputArguments> {
 }
 
 /** Options that collect what they are given; of all others the last counts. */
-const COLLECTING = new Set(['_', 'op', 'target', 'serverOption', 'engineOption', 'command']);
+const COLLECTING = new Set([
+  ...['_', 'op', 'target', 'serverOption', 'engineOption', 'command'],
+  ...['targets', 'rdb', 'rdbDir'],
+]);
 
 /** yargs makes an array of an option that is given twice. */
 export function lastGiven<T extends object>(args: T): T {

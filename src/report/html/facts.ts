@@ -57,7 +57,16 @@ export function settings(results: Results): Markup {
 <dl class="options">${options}</dl></section>`;
 }
 
-export function environment(results: Results): Markup {
+/** What any document says of where and how it was made. */
+export interface Made {
+  environment: Results['environment'];
+  startedAt: string;
+  finishedAt: string;
+  rerun: string;
+  seed?: number;
+}
+
+export function environment(results: Made): Markup {
   const env = results.environment;
   const entries: [string, string][] = [
     ['processor', `${env.cpuModel}, ${env.cpuCount} usable; governor ${env.cpuGovernor}`],
@@ -74,7 +83,7 @@ export function environment(results: Results): Markup {
     ['transport', env.transport],
     ['load at the start', env.loadAverage.map((load) => load.toFixed(2)).join(' ')],
     ['begun, ended', `${results.startedAt}, ${results.finishedAt}`],
-    ['seed', String(results.seed)],
+    ...(results.seed === undefined ? [] : [['seed', String(results.seed)] as [string, string]]),
   ];
   return markup`<section id="environment"><h2>Machine, and how to repeat this</h2>
 <dl>${entries.map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>

@@ -105,7 +105,7 @@ export function matrix(results: Results): Markup {
   return markup`<section id="matrix"><h2>All rows</h2>
 <p class="lede">Medians of the runs. The bar compares with the best of the row; the small figure is the ratio to the baseline, coloured where it is proven.</p>
 <div class="controls"><div class="segments" role="group" aria-label="metric">${metrics.map((metric) => markup`<button type="button" data-metric="${metric}" aria-pressed="${metric === 'opsPerSecond' ? 'true' : 'false'}" title="${METRIC_TITLES[metric]}">${SHORT_TITLES[metric]}</button>`)}</div>
-<select id="family" aria-label="family"><option value="">all types</option>${families.map((family) => markup`<option>${family}</option>`)}</select>
+<select id="family" data-filter="family" aria-label="family"><option value="">all types</option>${families.map((family) => markup`<option>${family}</option>`)}</select>
 <input id="search" type="search" placeholder="filter rows" aria-label="filter rows"></div>
 <div class="card scroll"><table id="cells" style="--columns:${targets.length}"><caption hidden>${METRIC_TITLES.opsPerSecond}</caption><thead><tr><th scope="col" data-target=""><button type="button">workload</button></th>${head}</tr></thead><tbody>${rows}</tbody></table></div>
 ${jsonScript('shown', shown)}</section>`;

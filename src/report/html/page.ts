@@ -19,17 +19,26 @@ ${results.state === 'partial' && markup`<p class="partial">Partial: ${results.pa
 <ul class="notes meta">${results.notes.map((note) => markup`<li>${note}</li>`)}${env.warnings.map((warning) => markup`<li class="warn">${warning}</li>`)}</ul></header>`;
 }
 
-export function renderHtml(results: Results): string {
+/** A whole page around what is to be read. */
+export function htmlDocument(title: string, content: Markup, footer: string): string {
   const policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
   const page = markup`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="${policy}"><meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,"><title>${results.title} · ${results.startedAt.slice(0, 10)}</title>
+<link rel="icon" href="data:,"><title>${title}</title>
 <style>${new Markup(STYLE)}</style></head><body>
-${header(results)}
-<main>${verdicts(results)}${matrix(results)}${capacity(results)}${details(results)}${loads(results)}${settings(results)}${environment(results)}${guide()}</main>
-<footer>ardent ${results.environment.ardentVersion} · ${results.tool}</footer>
+${content}
+<footer>${footer}</footer>
 <script>${new Markup(SCRIPT)}</script></body></html>
 `;
   return page.text;
+}
+
+export function renderHtml(results: Results): string {
+  return htmlDocument(
+    `${results.title} · ${results.startedAt.slice(0, 10)}`,
+    markup`${header(results)}
+<main>${verdicts(results)}${matrix(results)}${capacity(results)}${details(results)}${loads(results)}${settings(results)}${environment(results)}${guide()}</main>`,
+    `ardent ${results.environment.ardentVersion} · ${results.tool}`,
+  );
 }

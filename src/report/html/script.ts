@@ -9,7 +9,7 @@ export const SCRIPT = String.raw`
   const body = table.tBodies[0];
   const rows = [...body.rows];
   const original = new Map(rows.map((row, index) => [row, index]));
-  let metric = 'opsPerSecond';
+  let metric = document.querySelector('[data-metric][aria-pressed=true]').dataset.metric;
   let sort = null;
 
   const of = (row, target) => shown[row.dataset.workload + '|' + target]?.[metric] ?? null;
@@ -62,16 +62,16 @@ export const SCRIPT = String.raw`
     });
   }
 
-  const family = document.getElementById('family');
+  const filters = [...document.querySelectorAll('select[data-filter]')];
   const search = document.getElementById('search');
   function filter() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of rows) {
-      const wanted = family.value === '' || row.dataset.family === family.value;
+    for (const row of document.querySelectorAll('tr[data-search]')) {
+      const wanted = filters.every(({ value, dataset }) => value === '' || row.dataset[dataset.filter] === value);
       row.hidden = !(wanted && words.every((word) => row.dataset.search.includes(word)));
     }
   }
-  family.addEventListener('change', filter);
+  for (const select of filters) select.addEventListener('change', filter);
   search.addEventListener('input', filter);
   window.addEventListener('beforeprint', () => {
     for (const details of document.querySelectorAll('details')) details.open = true;
