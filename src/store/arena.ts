@@ -17,6 +17,7 @@
  */
 import { SLICE_PADDING } from '../bytes/slice.ts';
 import { OutOfTierError } from './api.ts';
+import type { ArenaSnapshot } from './arena-snapshot.ts';
 import type { Journal } from './journal.ts';
 
 const UNIT_BYTES = 16;
@@ -63,8 +64,8 @@ const CLASS_CAPACITY = Int32Array.from(CLASS_BYTES, (bytes) => Math.floor(SLAB_B
 
 /** In the class table: a slab that belongs to nobody, the first slab of a run, a further one. */
 const SLAB_FREE = 0;
-const SLAB_RUN = 254;
-const SLAB_RUN_REST = 255;
+export const SLAB_RUN = 254;
+export const SLAB_RUN_REST = 255;
 
 /** Entry 0 is unused: class 0 marks a free slab. The last entry is the class of pages. */
 function sizeClasses(): number[] {
@@ -97,6 +98,21 @@ const COPY_STEPS = 32;
 const NO_BYTES = Buffer.from(new ArrayBuffer(0));
 const NO_WORDS = new Int32Array(0);
 const NO_VIEW = new DataView(NO_BYTES.buffer);
+
+/** How the slabs are cut into blocks, by slab number. */
+export interface SlabTables {
+  /** Size class, 0 for a free slab, SLAB_RUN and SLAB_RUN_REST. */
+  classes: Uint8Array;
+  /** Blocks in use; of the first slab of a run its slabs. */
+  live: Uint16Array;
+  /** Units from here on were never handed out. */
+  fresh: Uint16Array;
+}
+
+/** Units of a block of a size class; 0 for what is none. */
+export function classUnits(cls: number): number {
+  return cls < CLASS_COUNT ? CLASS_UNITS[cls] : 0;
+}
 
 export interface ArenaOptions {
   /** Power of two, at least two slabs; 64 MB unless a test lowers it. */
@@ -132,6 +148,8 @@ export class Arena {
 
   /** Writes the row of a block of the cut, before the block changes. Set by the tier. */
   copyOut: (ref: number) => void = () => {};
+  /** What is to be kept as it was while it is read; see ArenaSnapshot. */
+  snapshot: ArenaSnapshot | null = null;
 
   /** Takes notes while a unit of work may have to be undone; null while not. */
   journal: Journal | null = null;
@@ -221,9 +239,11 @@ export class Arena {
     if (unit !== 0) {
       unit--;
       const free = (slab << SLAB_UNIT_SHIFT) | unit;
+      if (this.snapshot !== null) this.snapshot.keepFree(free);
       this.slabFree[slab] = this.i32[free >>> this.chunkShift][(free & this.unitMask) << 2];
     } else {
       unit = this.slabFresh[slab];
+      if (this.snapshot !== null) this.snapshot.keepFree((slab << SLAB_UNIT_SHIFT) | unit);
       this.slabFresh[slab] = unit + CLASS_UNITS[cls];
     }
     if (++this.slabLive[slab] === CLASS_CAPACITY[cls]) this.unlinkRoomy(slab, cls);
@@ -241,6 +261,7 @@ export class Arena {
       return;
     }
     this.clearMarks(ref);
+    if (this.snapshot !== null) this.snapshot.keep(ref);
     const slab = ref >>> SLAB_UNIT_SHIFT;
     const cls = this.slabClass[slab];
     if (cls >= SLAB_RUN) {
@@ -258,6 +279,16 @@ export class Arena {
       this.unlinkRoomy(slab, cls);
       this.releaseSlab(slab);
     }
+  }
+
+  /** Copies of the slab tables, up to the last chunk. */
+  slabTables(): SlabTables {
+    const slabs = this.u8.length * this.slabsPerChunk;
+    return {
+      classes: this.slabClass.slice(0, slabs),
+      live: this.slabLive.slice(0, slabs),
+      fresh: this.slabFresh.slice(0, slabs),
+    };
   }
 
   /** Bytes of the block at `ref`, at least what was asked for. */
@@ -326,6 +357,7 @@ export class Arena {
   }
 
   private releaseSlab(slab: number): void {
+    if (this.snapshot !== null) this.snapshot.settle(slab);
     this.listFreeSlab(slab);
     this.slabBytes -= SLAB_BYTES;
     const chunk = Math.floor(slab / this.slabsPerChunk);
@@ -417,6 +449,7 @@ export class Arena {
 
   /** Before every change of a block that has a row: copies it out if it is in the cut, and marks it dirty. */
   touch(ref: number): void {
+    if (this.snapshot !== null) this.snapshot.keep(ref);
     const unit = ref & this.unitMask;
     const at = (unit >>> 5) << 2;
     const bit = 1 << unit;

@@ -17,6 +17,7 @@ import type { Engine } from '../engines/engine.ts';
 import type { Disk } from './disk.ts';
 import { faultPoint } from './fault-point.ts';
 import type { CommandLog } from './log.ts';
+import { LoopLoad } from './loop-load.ts';
 import { encodeMeta } from './meta-row.ts';
 import { REDO_BUFFER_BYTES_MAX, RedoWriter, type RedoFile } from './redo.ts';
 import { META_KEY } from './row-format.ts';
@@ -473,18 +474,4 @@ function nearness(value: number, from: number, to: number): number {
   if (value <= from) return 0;
   if (value >= to) return 1;
   return (value - from) / (to - from);
-}
-
-/** How much of the event loop's time work other than this task's takes. */
-class LoopLoad {
-  private last = performance.eventLoopUtilization();
-
-  /** The part since the last call, of which `ownMs` were this task's. */
-  othersSince(ownMs: number): number {
-    const now = performance.eventLoopUtilization();
-    const passed = performance.eventLoopUtilization(now, this.last);
-    this.last = now;
-    const total = passed.idle + passed.active;
-    return total <= ownMs ? 0 : Math.max(0, passed.active - ownMs) / total;
-  }
 }
