@@ -11,6 +11,9 @@ import type { Config } from '../server/config.ts';
 import { Server, type InfoFields, type Logger } from '../server/server.ts';
 import { VERSION } from '../server/version.ts';
 import { checkpointMemory, type CheckpointOptions } from '../store/checkpoint.ts';
+import { removeTemporary } from '../store/dump/dump-file.ts';
+import { Dumps } from '../store/dump/dumps.ts';
+import { DUMP_MEMORY } from '../store/dump/save-rdb.ts';
 import { openPersistentStore, type PersistentStore } from '../store/persistent-store.ts';
 import type { RecoveryProgress } from '../store/recovery.ts';
 import { Tier } from '../store/tier.ts';
@@ -109,7 +112,7 @@ export class RunningServer {
     for (const signal of ['SIGTERM', 'SIGINT'] as const)
       process.on(signal, () => {
         if (this.ending !== null) process.exit(128 + (signal === 'SIGTERM' ? 15 : 2));
-        void this.end(`${signal} received`, EXIT.ok, false);
+        void this.endBySignal(signal);
       });
     process.on('uncaughtException', (error) => this.fatal(error));
     process.on('unhandledRejection', (error) => this.fatal(error));
@@ -130,11 +133,14 @@ export class RunningServer {
     const limits = persistent.checkpointer.limits;
     for (const name of LIMIT_PARAMETERS)
       config.onChange(name, () => void Object.assign(limits, checkpointLimits(config)));
+    const dumps = new Dumps(this.store);
+    removeTemporary(path.resolve(config.text('dir')));
     server.attach({
       log: persistent.log,
       sections: this.sections(persistent),
       checkpoint: () => persistent.checkpointer.checkpoint(),
-      writerDelayMs: () => persistent.checkpointer.writerDelayMs,
+      dumps,
+      writerDelayMs: () => Math.max(persistent.checkpointer.writerDelayMs, dumps.writerDelayMs),
     });
     const keys = Array.from({ length: this.store.databaseCount }, (_, i) => this.store.database(i).size);
     logger.info(`ready to accept connections: ${keys.reduce((sum, size) => sum + size, 0)} keys`);
@@ -181,8 +187,9 @@ export class RunningServer {
       memory_account_tier: tier,
       memory_account_engine: engine,
       memory_account_checkpoint: checkpoint,
+      memory_account_dump: DUMP_MEMORY,
       memory_account_other: OTHER_MEMORY,
-      memory_account_total: tier + engine + checkpoint + OTHER_MEMORY,
+      memory_account_total: tier + engine + checkpoint + DUMP_MEMORY + OTHER_MEMORY,
     };
   }
 
@@ -246,6 +253,12 @@ export class RunningServer {
     this.server.fail(error);
     // The log holds everything acknowledged; state in doubt must not become a checkpoint.
     void this.end('an error that leaves the state in doubt', EXIT.failed, true);
+  }
+
+  private async endBySignal(signal: string): Promise<void> {
+    // A failed dump is logged; the data are in the log and the engine all the same.
+    await this.server.persistence.beforeEnd(false).catch(() => undefined);
+    await this.end(`${signal} received`, EXIT.ok, false);
   }
 
   /** Sends what is due, writes what is to be kept, and exits. */

@@ -14,6 +14,7 @@ import { keyCommands } from './commands/keys.ts';
 import { latencyCommands } from './commands/latency.ts';
 import { listCommands } from './commands/lists.ts';
 import { memoryCommands } from './commands/memory.ts';
+import { persistenceCommands } from './commands/persistence.ts';
 import { pubsubCommands } from './commands/pubsub.ts';
 import { serverAdminCommands } from './commands/server-admin.ts';
 import { setCommands } from './commands/sets.ts';
@@ -37,6 +38,7 @@ export const commandTable: readonly Command[] = [
   ...clientCommands,
   ...databaseCommands,
   ...serverAdminCommands,
+  ...persistenceCommands,
   ...configCommands,
   ...infoCommands,
   ...commandCommands,

@@ -54,7 +54,10 @@ export class Cron {
     statistics.inputRate.sample(statistics.inputBytes);
     statistics.outputRate.sample(statistics.outputBytes);
     statistics.peakMemory = Math.max(statistics.peakMemory, store.memory.used);
-    if (this.runs % Math.max(1, Math.round(this.hz)) === 0) server.connections.visit(now);
+    if (this.runs % Math.max(1, Math.round(this.hz)) === 0) {
+      server.connections.visit(now);
+      server.persistence.tick();
+    }
   }
 
   /** Expires what is due and frees what is dropped; as long as there is more of it, again after a pause. */

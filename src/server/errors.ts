@@ -11,6 +11,11 @@ export const NO_SUCH_KEY = 'ERR no such key';
 export const SAME_OBJECT = 'ERR source and destination objects are the same';
 export const WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value';
 export const OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
+export const DUMP_FAILED =
+  "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +
+  'Commands that may modify the data set are disabled, because this instance is configured to report ' +
+  'errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). ' +
+  'Please check the Redis logs for details about the RDB error.';
 export const TIMEOUT_NOT_FLOAT = 'ERR timeout is not a float or out of range';
 export const TIMEOUT_NEGATIVE = 'ERR timeout is negative';
 export const INCREMENT_OVERFLOW = 'ERR increment or decrement would overflow';

@@ -210,10 +210,7 @@ function persistenceSection(server: Server): InfoFields {
   const fields: InfoFields = {
     loading: loading === null ? 0 : 1,
     async_loading: 0,
-    rdb_changes_since_last_save: server.changes,
-    rdb_bgsave_in_progress: 0,
-    rdb_last_save_time: server.lastSave,
-    rdb_last_bgsave_status: 'ok',
+    ...server.persistence.info(),
     aof_enabled: server.log === null ? 0 : 1,
     aof_rewrite_in_progress: 0,
     aof_rewrite_scheduled: 0,

@@ -1,5 +1,5 @@
 /** Brings a turn's effects into the log, and says what of its output must wait for that. */
-import { Gate, type Client } from './client.ts';
+import type { Client } from './client.ts';
 import { EffectBuffer, type CommandLog } from './command-log.ts';
 import { Delivery } from './delivery.ts';
 import { describe } from './errors.ts';
@@ -74,7 +74,7 @@ export class LogWriter {
       this.failure = describe(error);
       if (!this.failing)
         server.logger.error(`the log cannot be written, writes are refused until it can: ${this.failure}`);
-      server.setGate(Gate.Misconf, true);
+      server.checkWritable();
       return;
     }
     effects.reset();
@@ -83,7 +83,7 @@ export class LogWriter {
     if (this.failing) {
       server.logger.warn('the log can be written again');
       this.failure = null;
-      if (!server.inDoubt) server.setGate(Gate.Misconf, false);
+      server.checkWritable();
       if (log.policy !== 'always') this.delivery.release(log.position);
     }
   }

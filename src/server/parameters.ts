@@ -262,6 +262,16 @@ const effective: readonly Parameter[] = [
   }),
   integer('checkpoint-age', 60, 1, INT_MAX, { help: 'seconds after which changes are checkpointed' }),
   bytes('checkpoint-batch', 64 * MB, MB, GB, { help: 'most bytes of one write to the engine' }),
+  // Dumps
+  text('dbfilename', 'dump.rdb', { help: 'RDB file that SAVE and BGSAVE write in the data directory' }),
+  words('save', '', parseSave, {
+    help: 'seconds and changes after which an RDB file is written, in pairs; empty: never',
+  }),
+  flag('rdbcompression', true, { help: 'compress strings in RDB files' }),
+  flag('rdbchecksum', true, { ...atStart, help: 'end RDB files with a checksum, and check it' }),
+  flag('stop-writes-on-bgsave-error', true, {
+    help: 'with save points: refuse writes while the last dump failed',
+  }),
   // Observation
   integer('slowlog-log-slower-than', 10000, -1, LONG_MAX, {
     help: 'microseconds from which a command is in SLOWLOG; -1: none',
@@ -288,7 +298,6 @@ const effective: readonly Parameter[] = [
 
 /** Parameters that clients and tools set or read and that change nothing here. */
 const accepted: readonly Parameter[] = [
-  words('save', '', parseSave),
   words('shutdown-on-sigint', 'default', parseShutdown),
   words('shutdown-on-sigterm', 'default', parseShutdown),
   words('oom-score-adj-values', '0 200 800', parseOomScores),
@@ -325,14 +334,10 @@ const accepted: readonly Parameter[] = [
   flag('aof-rewrite-incremental-fsync', true),
   flag('aof-timestamp-enabled', false),
   flag('aof-disable-auto-gc', false),
-  text('dbfilename', 'dump.rdb'),
-  flag('rdbcompression', true),
-  flag('rdbchecksum', true, atStart),
   flag('rdb-del-sync-files', false),
   flag('rdb-save-incremental-fsync', true),
   integer('rdb-key-save-delay', 0, -INT_MAX - 1, INT_MAX),
   integer('key-load-delay', 0, -INT_MAX - 1, INT_MAX),
-  flag('stop-writes-on-bgsave-error', true),
   flag('activerehashing', true),
   flag('activedefrag', false),
   integer('active-defrag-cycle-min', 1, 1, 99),

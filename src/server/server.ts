@@ -13,7 +13,7 @@ import { Config } from './config.ts';
 import { Connections } from './connections.ts';
 import { Context } from './context.ts';
 import { Cron } from './cron.ts';
-import { describe } from './errors.ts';
+import { describe, DUMP_FAILED } from './errors.ts';
 import { Input } from './input.ts';
 import { Keyspace } from './keyspace.ts';
 import { Latency } from './latency.ts';
@@ -23,6 +23,7 @@ import { Output } from './output.ts';
 import { OutputLimits } from './output-limits.ts';
 import { Password } from './password.ts';
 import { Pause } from './pause.ts';
+import { Persistence, type DumpMaker } from './persistence.ts';
 import { PubSub } from './pubsub.ts';
 import { Replay } from './replay.ts';
 import type { Reply } from './reply.ts';
@@ -58,8 +59,9 @@ export interface Durability {
   log: CommandLog;
   /** INFO sections, by name: engine, tier, log, checkpoint. */
   sections?: Record<string, () => InfoFields>;
-  /** Makes a checkpoint; resolves when it is on disk (SAVE, BGSAVE). */
+  /** Makes a checkpoint; resolves when it is on disk. */
   checkpoint?: () => Promise<void>;
+  dumps?: DumpMaker;
   /** Milliseconds by which a turn that writes is to be held up, so that the disk can follow. */
   writerDelayMs?: () => number;
 }
@@ -112,6 +114,7 @@ export class Server {
   readonly keyspace: Keyspace;
   readonly blocking: Blocking;
   readonly cron: Cron;
+  readonly persistence: Persistence;
   private readonly replayer: Replay;
 
   /** Null until `attach`; then nothing is logged, and replies leave at the end of their turn. */
@@ -127,10 +130,8 @@ export class Server {
   observed = false;
   /** Every command is timed by itself. */
   timeEach = false;
-  /** Keys changed since the last checkpoint (rdb_changes_since_last_save). */
+  /** Keys changed since the last dump (rdb_changes_since_last_save). */
   changes = 0;
-  /** Unix seconds of the last checkpoint, for LASTSAVE. */
-  lastSave = Math.floor(Date.now() / 1000);
   /** How far recovery is; null when the data is complete. */
   loading: { startedAt: number; fraction: number } | null = null;
 
@@ -162,6 +163,7 @@ export class Server {
     this.replayer = new Replay(this);
     this.context = new Context(this, nobody, randomBytes(4).readInt32LE());
     this.cron = new Cron(this, nobody);
+    this.persistence = new Persistence(this);
     this.store.onExpired = (db, key) => {
       this.statistics.expiredKeys++;
       this.context.expired(db, key);
@@ -185,6 +187,8 @@ export class Server {
     config.onChange('latency-tracking', () => {
       this.clock.histograms = config.flag('latency-tracking');
     });
+    config.onChange('save', () => this.checkWritable());
+    config.onChange('stop-writes-on-bgsave-error', () => this.checkWritable());
     config.onChange('appendfsync', () => this.logWriter.followPolicy());
   }
 
@@ -226,7 +230,7 @@ export class Server {
     this.network.close();
     this.turns.end();
     this.ending = true;
-    this.setGate(Gate.Misconf, true);
+    this.checkWritable();
   }
 
   /** Stops, sends what is due and closes all connections. The store and the log stay open. */
@@ -323,23 +327,20 @@ export class Server {
     return entry.command.secrets?.(args, this.context.argc).includes(i) === true;
   }
 
-  /** A checkpoint is on disk. */
-  saved(): void {
-    this.changes = 0;
-    this.lastSave = Math.floor(Date.now() / 1000);
-  }
-
   // ---- Trouble
 
-  /** An error has put the state in doubt: the process is to end. */
-  get inDoubt(): boolean {
-    return this.failure !== null;
+  /** Closes or opens the gate before commands that write. */
+  checkWritable(): void {
+    const { failure, ending, logWriter, persistence } = this;
+    const closed = failure !== null || ending || logWriter.failure !== null || persistence.stopsWrites;
+    this.setGate(Gate.Misconf, closed);
   }
 
   /** Why writes are refused. */
   misconf(): string {
     if (this.failure !== null) return `MISCONF The server stops after an error: ${this.failure}`;
     if (this.ending) return 'MISCONF The server is ending';
+    if (this.logWriter.failure === null && this.persistence.stopsWrites) return DUMP_FAILED;
     return `MISCONF Errors writing to the log: ${this.logWriter.failure ?? this.log?.failure ?? 'unknown'}`;
   }
 
@@ -348,7 +349,7 @@ export class Server {
     this.statistics.unexpectedErrors++;
     if (this.failure === null) {
       this.failure = describe(error);
-      this.setGate(Gate.Misconf, true);
+      this.checkWritable();
       this.logger.error(`unexpected error: ${error instanceof Error ? error.stack : String(error)}`);
       this.options.onFatal?.(error);
     }

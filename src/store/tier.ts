@@ -6,6 +6,7 @@ import type { Residency, Store, WorkingSet } from './api.ts';
 import { Arena, Kind, KIND_SHIFT, MARKS_SHARE, PAGE_BYTES } from './arena.ts';
 import { CollectionTable } from './collection-table.ts';
 import { TierDatabase } from './database.ts';
+import type { DumpedDatabase } from './dump/slab-reader.ts';
 import type { DeadlineTree } from './expiry-index.ts';
 import { HandlePool } from './handle-pool.ts';
 import { Hasher } from './hash.ts';
@@ -286,6 +287,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   }
 
   backgroundSlice(budgetMs: number): boolean {
+    // What is freed under a snapshot must be kept for it.
+    if ((this.arena.snapshot?.pressure ?? 0) > 0) return false;
     const end = performance.now() + budgetMs;
     do {
       if (this.settled.length > 0) this.forgetDeleted();
@@ -424,6 +427,16 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const { arena } = this;
     const word = arena.i32[record >>> arena.chunkShift][((record & arena.unitMask) << 2) + 1];
     return this.keyspaces[word >>> 16] as Keyspace;
+  }
+
+  /** The databases as a dump needs to know them. */
+  dumpedDatabases(): DumpedDatabase[] {
+    return this.databases.map(({ index, keyspace }) => ({
+      index,
+      keyspace: keyspace.number,
+      keys: keyspace.size,
+      expiring: keyspace.expiring,
+    }));
   }
 
   purgeRanges(): PurgeRange[] {

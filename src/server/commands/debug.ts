@@ -10,7 +10,7 @@ import { NO_SUCH_KEY, NOT_INTEGER } from '../errors.ts';
 import type { Server } from '../server.ts';
 import { digestOfAll, digestOfValue } from './digest.ts';
 import { helpCommand } from './help.ts';
-import { save } from './server-admin.ts';
+import { save } from './persistence.ts';
 
 const FORBIDDEN =
   'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", ' +

@@ -12,43 +12,7 @@ function time({ reply }: Context): void {
   reply.bulkString(String(micros % 1e6));
 }
 
-/** Data is durable without it: waits until a checkpoint holds all that was written so far. */
-export function save(context: Context): void {
-  const { server, client, reply } = context;
-  const checkpoint = server.durability?.checkpoint;
-  if (checkpoint === undefined) {
-    server.saved();
-    reply.ok();
-    return;
-  }
-  server.suspend(client);
-  checkpoint().then(
-    () => {
-      server.saved();
-      server.proceed(client, (output) => output.ok());
-    },
-    (error: unknown) => server.proceed(client, (output) => output.error(`ERR ${(error as Error).message}`)),
-  );
-}
-
-function beginCheckpoint({ server }: Context): void {
-  server.durability?.checkpoint?.().then(
-    () => server.saved(),
-    (error: unknown) => server.logger.error(`checkpoint failed: ${(error as Error).message}`),
-  );
-}
-
-function backgroundSave(context: Context): void {
-  const { argc, reply } = context;
-  if (argc > 2 || (argc === 2 && !context.is(1, 'schedule'))) throw syntaxError();
-  beginCheckpoint(context);
-  reply.simple('Background saving started');
-}
-
-function rewriteLog(context: Context): void {
-  beginCheckpoint(context);
-  context.reply.simple('Background append only file rewriting started');
-}
+const CANNOT_END = 'ERR Errors trying to SHUTDOWN. Check logs.';
 
 function shutdown(context: Context): void {
   const { argc, server, client } = context;
@@ -65,7 +29,15 @@ function shutdown(context: Context): void {
   const end = server.options.shutdown;
   if (end === undefined) throw new CommandError('ERR this server cannot be ended by a command');
   server.suspend(client);
-  end({ nosave: words.has('nosave'), reason: `SHUTDOWN from ${client.address}` });
+  const request = { nosave: words.has('nosave'), reason: `SHUTDOWN from ${client.address}` };
+  const saved = request.nosave ? server.persistence.stop() : server.persistence.beforeEnd(words.has('save'));
+  saved.then(
+    () => end(request),
+    () => {
+      if (words.has('force')) end(request);
+      else server.proceed(client, (output) => output.error(CANNOT_END));
+    },
+  );
 }
 
 function monitor({ server, client, reply }: Context): void {
@@ -88,13 +60,6 @@ function lolwut(context: Context): void {
   reply.verbatim(`${rows.join('\n')}\nRedis ver. ${REDIS_VERSION} (drawing ${version})\n`);
 }
 
-const saving = {
-  flags: ['admin', 'noscript', 'no_async_loading'],
-  categories: [],
-  group: 'server',
-  since: '1.0.0',
-} as const;
-
 export const serverAdminCommands: readonly Command[] = [
   {
     name: 'time',
@@ -107,43 +72,6 @@ export const serverAdminCommands: readonly Command[] = [
     tips: ['nondeterministic_output'],
     summary: 'The server’s clock: seconds and microseconds',
     run: time,
-  },
-  {
-    name: 'lastsave',
-    arity: 1,
-    flags: ['loading', 'stale', 'fast'],
-    categories: ['admin', 'dangerous'],
-    group: 'server',
-    since: '1.0.0',
-    complexity: 'O(1)',
-    tips: ['nondeterministic_output'],
-    summary: 'When the last checkpoint was made, Unix seconds',
-    run: ({ server, reply }) => reply.integer(server.lastSave),
-  },
-  {
-    ...saving,
-    name: 'save',
-    arity: 1,
-    flags: ['admin', 'noscript', 'no_async_loading', 'no_multi'],
-    complexity: 'O(N) with N changed rows',
-    summary: 'Makes a checkpoint and waits for it',
-    run: save,
-  },
-  {
-    ...saving,
-    name: 'bgsave',
-    arity: -1,
-    complexity: 'O(1)',
-    summary: 'Begins a checkpoint',
-    run: backgroundSave,
-  },
-  {
-    ...saving,
-    name: 'bgrewriteaof',
-    arity: 1,
-    complexity: 'O(1)',
-    summary: 'Begins a checkpoint, after which older log segments are deleted',
-    run: rewriteLog,
   },
   {
     name: 'shutdown',

@@ -1,0 +1,106 @@
+/**
+ * A file that takes the place of another in one step: written under a temporary name, synced, renamed.
+ * Whatever happens before the rename leaves the old file as it was.
+ */
+import {
+  closeSync,
+  existsSync,
+  fdatasync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+/** Written bytes are sent to the disk in steps of this, so that the last sync finds little left. */
+const SYNC_STEP_BYTES = 32 * 1024 * 1024;
+
+const syncData = promisify(fdatasync);
+
+/** The name that a file, or a directory, has until it is complete. */
+export function temporaryName(file: string): string {
+  return path.join(path.dirname(file), `temp-${process.pid}-${path.basename(file)}`);
+}
+
+/** Removes what processes that were killed have left in a directory; nobody may be writing there. */
+export function removeTemporary(directory: string): void {
+  if (!existsSync(directory)) return;
+  for (const name of readdirSync(directory)) {
+    if (/^temp-\d+-/.test(name)) rmSync(path.join(directory, name), { force: true, recursive: true });
+  }
+}
+
+export class DumpFile {
+  readonly temporary: string;
+  /** Bytes written so far. */
+  bytes = 0;
+  private readonly final: string;
+  private readonly fd: number;
+  private unsynced = 0;
+  private syncing: Promise<void> | null = null;
+  private failure: unknown = null;
+
+  /** @param temporary in the directory of `final`; replaced when it exists */
+  constructor(final: string, temporary: string) {
+    this.final = final;
+    this.temporary = temporary;
+    rmSync(temporary, { force: true });
+    this.fd = openSync(temporary, 'wx', 0o640);
+  }
+
+  /** Appends bytes. Throws the system's error. */
+  write(bytes: Uint8Array): void {
+    for (let done = 0; done < bytes.length;) done += writeSync(this.fd, bytes, done, bytes.length - done);
+    this.bytes += bytes.length;
+    this.unsynced += bytes.length;
+    if (this.unsynced >= SYNC_STEP_BYTES && this.syncing === null) this.syncStep();
+  }
+
+  private syncStep(): void {
+    this.unsynced = 0;
+    this.syncing = syncData(this.fd)
+      .catch((error: unknown) => {
+        this.failure ??= error;
+      })
+      .then(() => {
+        this.syncing = null;
+      });
+  }
+
+  /** The file is complete: when this resolves it is on the disk under its name. */
+  async commit(): Promise<void> {
+    await this.syncing;
+    if (this.failure !== null) throw this.failure as Error;
+    fsyncSync(this.fd);
+    closeSync(this.fd);
+    renameSync(this.temporary, this.final);
+    syncDirectory(path.dirname(this.final));
+  }
+
+  /** Gives the file up. */
+  async abandon(): Promise<void> {
+    await this.syncing;
+    try {
+      closeSync(this.fd);
+    } catch {
+      // closed already by a commit that failed later
+    }
+    rmSync(this.temporary, { force: true });
+  }
+}
+
+/** Makes the names in a directory survive a power loss. */
+export function syncDirectory(directory: string): void {
+  // Windows cannot open directories and needs no such sync.
+  if (process.platform === 'win32') return;
+  const fd = openSync(directory, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,86 @@
+/** The file that a thread runs which writes a dump: slabs of a snapshot come, an RDB file goes out. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { Slice } from '../../bytes/slice.ts';
+import { stepBack } from '../../engines/thread-priority.ts';
+import { RDB_VERSION_WRITTEN } from '../../rdb/format.ts';
+import { RdbWriter } from '../../rdb/writer.ts';
+import { DumpFile } from './dump-file.ts';
+import { PageSpill } from './page-spill.ts';
+import { SlabReader, type DumpedDatabase, type SlabBatch } from './slab-reader.ts';
+
+/** What the thread is started with. */
+export interface DumpStart {
+  path: string;
+  temporary: string;
+  compression: boolean;
+  checksum: boolean;
+  /** Fields about the file, as Redis writes them. */
+  aux: readonly (readonly [string, string])[];
+  databases: readonly DumpedDatabase[];
+  /** Let the event loop go first. */
+  background: boolean;
+}
+
+export type ToDumpThread = { batch: SlabBatch } | 'end' | 'abandon';
+
+export type FromDumpThread =
+  /** A batch's memory, to be filled again. */
+  { memory: ArrayBuffer } | { bytes: number; keys: number } | { error: string; code: string | undefined };
+
+const port = parentPort!;
+const start = workerData as DumpStart;
+if (start.background) stepBack();
+
+const post = (message: FromDumpThread, moved: ArrayBuffer[] = []): void => port.postMessage(message, moved);
+let file: DumpFile | null = null;
+let failed = false;
+
+async function fail(error: unknown): Promise<void> {
+  if (failed) return;
+  failed = true;
+  await file?.abandon();
+  const { message, code } = error as NodeJS.ErrnoException;
+  post({ error: message, code });
+}
+
+try {
+  run();
+} catch (error) {
+  void fail(error);
+}
+
+function run(): void {
+  const output = new DumpFile(start.path, start.temporary);
+  file = output;
+  const writer = new RdbWriter({
+    write: (bytes) => output.write(bytes),
+    compression: start.compression,
+    checksum: start.checksum,
+  });
+  const spill = new PageSpill(`${start.temporary}.pages`);
+  const reader = new SlabReader(writer, start.databases, spill);
+  writer.begin(RDB_VERSION_WRITTEN);
+  for (const [name, value] of start.aux) writer.aux(Slice.from(name), Slice.from(value));
+
+  async function end(): Promise<void> {
+    reader.finish();
+    writer.end();
+    spill.close();
+    await output.commit();
+    post({ bytes: output.bytes, keys: reader.keys });
+  }
+
+  port.on('message', (message: ToDumpThread) => {
+    if (failed) return;
+    if (message === 'end') end().catch(fail);
+    else if (message === 'abandon') void fail(new Error('given up'));
+    else {
+      try {
+        reader.take(message.batch);
+        post({ memory: message.batch.bytes }, [message.batch.bytes]);
+      } catch (error) {
+        void fail(error);
+      }
+    }
+  });
+}

@@ -1,0 +1,36 @@
+/** Copies of the data beside the data directory: RDB files, for now, of one moment each. */
+import type { Tier } from '../tier.ts';
+import { RdbSave, type SaveOptions, type SaveResult } from './save-rdb.ts';
+
+/** What a writer is held up for when a dump's memory is at its end. */
+const WRITER_DELAY_MS_MAX = 100;
+
+/** A copy that is being made. */
+export interface DumpUnderWay {
+  done: Promise<SaveResult>;
+  /** How much of the data it has, 0 to 1. */
+  readonly fraction: number;
+  /** Bytes of memory that hold what has changed since it began. */
+  readonly keptBytes: number;
+  /** Gives it up: `done` rejects, and nothing is left of it. */
+  abandon(): void;
+}
+
+export class Dumps {
+  private readonly tier: Tier;
+
+  constructor(tier: Tier) {
+    this.tier = tier;
+  }
+
+  /** Milliseconds by which writers are to be held up, so that a dump under way can follow. */
+  get writerDelayMs(): number {
+    const pressure = this.tier.arena.snapshot?.pressure ?? 0;
+    return pressure ** 3 * WRITER_DELAY_MS_MAX;
+  }
+
+  /** Writes an RDB file of the data as they are now. One at a time. */
+  saveRdb(options: SaveOptions): DumpUnderWay {
+    return new RdbSave(this.tier, options);
+  }
+}

@@ -1,0 +1,213 @@
+/** SAVE and BGSAVE of `ardent server` (what `npm run build` made), read by a real redis-server. */
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Random, seeds } from '../store/random.ts';
+import { dumpData } from './dump-data.ts';
+import { connect, encodeCommand, freePort, startRedis, type CommandLine, type RawClient } from './harness.ts';
+
+const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const PATIENCE_MS = 60_000;
+
+let directory: string;
+const stops: (() => Promise<void>)[] = [];
+
+beforeEach(() => {
+  directory = mkdtempSync(path.join(os.tmpdir(), 'ardent-dump-'));
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function startArdent(
+  ...args: string[]
+): Promise<{ client: RawClient; port: number; child: ChildProcess }> {
+  const port = await freePort();
+  const child = spawn(
+    process.execPath,
+    [MAIN, 'server', '--port', String(port), '--dir', directory, '--enable-debug-command', 'yes', ...args],
+    { stdio: 'ignore' },
+  );
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  stops.push(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  return { client: await ready(port), port, child };
+}
+
+async function ready(port: number): Promise<RawClient> {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      const client = await connect(port);
+      if (!(await client.send('PING')).startsWith('-LOADING')) return client;
+      client.close();
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function redis(...args: string[]): Promise<RawClient> {
+  const running = await startRedis(args);
+  stops.push(running.stop);
+  return ready(running.port);
+}
+
+async function sendAll(client: RawClient, commands: Iterable<CommandLine>): Promise<void> {
+  for (const command of commands) {
+    client.write(encodeCommand(command));
+    const reply = (await client.read(1, PATIENCE_MS)).toString('latin1');
+    if (reply.startsWith('-')) throw new Error(`${String(command[0])}: ${reply}`);
+  }
+}
+
+async function patiently(client: RawClient, ...command: CommandLine): Promise<string> {
+  client.write(encodeCommand(command));
+  return (await client.read(1, PATIENCE_MS)).toString('latin1');
+}
+
+async function info(client: RawClient, field: string): Promise<string> {
+  const text = await patiently(client, 'INFO', 'persistence');
+  return new RegExp(`^${field}:(.*)\r$`, 'm').exec(text)?.[1] ?? '';
+}
+
+/** Redis's digest of the file at `file`. */
+async function digestOf(file: string): Promise<string> {
+  const its = mkdtempSync(path.join(os.tmpdir(), 'ardent-dump-redis-'));
+  stops.push(() => Promise.resolve(rmSync(its, { recursive: true, force: true })));
+  copyFileSync(file, path.join(its, 'dump.rdb'));
+  const client = await redis('--dir', its);
+  return patiently(client, 'DEBUG', 'DIGEST');
+}
+
+const dump = (): string => path.join(directory, 'dump.rdb');
+const strangers = (): string[] => readdirSync(directory).filter((name) => name.startsWith('temp-'));
+
+describe('SAVE', () => {
+  it.each(seeds(2))('writes what Redis loads as the same data (SEED=%i)', async (seed) => {
+    const { client } = await startArdent();
+    const theirs = await redis();
+    await sendAll(client, dumpData(new Random(seed), 300, 3000));
+    await sendAll(theirs, dumpData(new Random(seed), 300, 3000));
+    expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');
+    const check = spawnSync('redis-check-rdb', [dump()], { encoding: 'utf8' });
+    expect(check.stdout).toContain('RDB looks OK');
+    expect(await digestOf(dump())).toBe(await patiently(theirs, 'DEBUG', 'DIGEST'));
+    expect(strangers()).toEqual([]);
+    expect(await info(client, 'rdb_changes_since_last_save')).toBe('0');
+    expect(Number(await patiently(client, 'LASTSAVE').then((reply) => reply.slice(1)))).toBeGreaterThan(0);
+  });
+
+  it('writes an empty file of no data', async () => {
+    const { client } = await startArdent('--rdbchecksum', 'no');
+    expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');
+    expect(await digestOf(dump())).toBe(`+${'0'.repeat(40)}\r\n`);
+  });
+
+  it('leaves the file that was there when the new one cannot be written', async () => {
+    const { client } = await startArdent();
+    await client.send('SET', 'key', 'value');
+    expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');
+    const before = readFileSync(dump());
+    await client.send('CONFIG', 'SET', 'enable-protected-configs', 'yes');
+    rmSync(dump());
+    // A directory of that name is in the way.
+    spawnSync('mkdir', ['-p', path.join(dump(), 'x')]);
+    expect(await patiently(client, 'SAVE')).toMatch(/^-ERR .*EISDIR|^-ERR .*ENOTEMPTY/);
+    expect(strangers()).toEqual([]);
+    rmSync(dump(), { recursive: true });
+    writeFileSync(dump(), before);
+    expect(await client.send('GET', 'key')).toBe('$5\r\nvalue\r\n');
+  });
+});
+
+describe('BGSAVE', () => {
+  it.each(seeds(2))('shows one moment, however much changes under it (SEED=%i)', async (seed) => {
+    const { client, port } = await startArdent();
+    const theirs = await redis();
+    const random = new Random(seed);
+    await sendAll(client, dumpData(new Random(seed), 200, 3000));
+    await sendAll(theirs, dumpData(new Random(seed), 200, 3000));
+    const writer = await connect(port);
+    // In one write with what follows: the changes come while the file is made.
+    const changes: Buffer[] = [encodeCommand(['BGSAVE'])];
+    for (const command of dumpData(new Random(seed + 1), 300, 1000)) changes.push(encodeCommand(command));
+    for (let i = 0; i < 300; i++) {
+      changes.push(
+        encodeCommand([random.pick(['DEL', 'PERSIST', 'SPOP', 'LPOP', 'ZPOPMIN']), `${i}key:${i}`]),
+      );
+    }
+    changes.push(encodeCommand(['FLUSHALL']));
+    writer.write(Buffer.concat(changes));
+    await writer.read(changes.length, PATIENCE_MS);
+    while ((await info(client, 'rdb_bgsave_in_progress')) === '1') {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    expect(await info(client, 'rdb_last_bgsave_status')).toBe('ok');
+    expect(await digestOf(dump())).toBe(await patiently(theirs, 'DEBUG', 'DIGEST'));
+    writer.close();
+  });
+
+  it('is one at a time, and can be scheduled', async () => {
+    const { client } = await startArdent();
+    client.write('BGSAVE\r\nBGSAVE\r\nBGSAVE SCHEDULE\r\n');
+    const replies = (await client.read(3)).toString();
+    expect(replies).toBe(
+      '+Background saving started\r\n-ERR Background save already in progress\r\n+Background saving scheduled\r\n',
+    );
+    const deadline = Date.now() + PATIENCE_MS;
+    while ((await info(client, 'rdb_saves')) !== '2' && Date.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect(await info(client, 'rdb_saves')).toBe('2');
+  });
+
+  it('stops writes after a failure, with save points', async () => {
+    const { client } = await startArdent('--save', '900 1000');
+    spawnSync('mkdir', ['-p', path.join(dump(), 'x')]);
+    await client.send('BGSAVE');
+    const deadline = Date.now() + PATIENCE_MS;
+    while ((await info(client, 'rdb_last_bgsave_status')) !== 'err' && Date.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(await client.send('SET', 'key', 'value')).toMatch(/^-MISCONF Redis is configured to save RDB/);
+    expect(await client.send('CONFIG', 'SET', 'stop-writes-on-bgsave-error', 'no')).toBe('+OK\r\n');
+    expect(await client.send('SET', 'key', 'value')).toBe('+OK\r\n');
+  });
+
+  it('comes by itself at a save point', async () => {
+    const { client } = await startArdent('--save', '1 2');
+    await client.send('MSET', 'a', '1', 'b', '2');
+    await client.send('SET', 'c', '3');
+    const deadline = Date.now() + PATIENCE_MS;
+    while (!existsSync(dump()) && Date.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(existsSync(dump())).toBe(true);
+  });
+});
+
+describe('SHUTDOWN', () => {
+  it('SAVE writes the file before the end', async () => {
+    const { client, child } = await startArdent();
+    await client.send('SET', 'key', 'value');
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    client.write('SHUTDOWN SAVE\r\n');
+    expect(await ended).toBe(0);
+    expect(existsSync(dump())).toBe(true);
+  });
+});
