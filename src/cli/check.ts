@@ -17,7 +17,7 @@ export const builder = (yargs: Argv): Argv<Arguments> =>
     .option('repair', {
       type: 'boolean',
       default: false,
-      describe: 'Cut a damaged log off before its first bad frame, put the rest aside, finish a checkpoint',
+      describe: 'Mend what can be mended: a damaged log, an unfinished checkpoint, damaged rows',
     })
     .option('json', { type: 'boolean', default: false, describe: 'Print the report as JSON' })
     .epilogue('Exit code 0: sound or repaired; 1: not a data directory, or in use; 3: damaged.');
@@ -27,7 +27,11 @@ export const handler = async ({ directory, repair, json }: Arguments): Promise<v
   const show = (message: string): void => void process.stderr.write(`\r\x1b[K${message}`);
   let report: CheckReport;
   try {
-    report = await checkDirectory(directory, { repair, onProgress: live ? show : undefined });
+    report = await checkDirectory(directory, {
+      repair,
+      onProgress: live ? show : undefined,
+      onLoss: (message) => void process.stderr.write(`${live ? '\r\x1b[K' : ''}loss: ${message}\n`),
+    });
   } catch (error) {
     if (!(error instanceof DataDirectoryError)) throw error;
     process.stderr.write(`ardent: ${error.message}\n`);
@@ -57,12 +61,12 @@ function text(report: CheckReport): string {
   }
   for (const notice of report.notices) lines.push(pc.yellow(`notice: ${notice}`));
   for (const repaired of report.repaired) lines.push(pc.yellow(`repaired: ${repaired}`));
-  if (report.problems.some(({ part }) => part === 'log')) {
+  if (report.problems.some(({ part }) => part !== 'engine')) {
     lines.push(
-      `\`ardent check ${report.directory} --repair\` keeps the log before the damage and puts the rest aside.`,
+      `\`ardent check ${report.directory} --repair\` keeps the log before its damage and puts the rest aside, and drops damaged keys; a server started without it serves all others.`,
     );
   }
-  if (report.problems.some(({ part }) => part !== 'log')) {
+  if (report.problems.some(({ part }) => part === 'engine' || part === 'redo')) {
     lines.push('Restore the directory from a backup: what is damaged here is nowhere else.');
   }
   return `${lines.join('\n')}\n`;

@@ -207,7 +207,11 @@ export class RunningServer {
         recovered_load_ms: Math.round(recovered.loadMs),
         recovered_replay_ms: Math.round(recovered.replayMs),
       }),
-      tier: () => ({ tier_used_bytes: store.memory.used, tier_limit_bytes: store.memory.limit }),
+      tier: () => ({
+        tier_used_bytes: store.memory.used,
+        tier_limit_bytes: store.memory.limit,
+        tier_damaged_keys: store.damagedKeys,
+      }),
       log: () => ({
         log_policy: log.policy,
         log_position: log.position,

@@ -5,11 +5,17 @@
  * so that a command which must be rolled back and run again leaves no trace.
  */
 import { Slice } from '../bytes/slice.ts';
-import { OutOfTierError, WrongTypeError, type Database, type Store } from '../store/api.ts';
+import {
+  DamagedValueError,
+  OutOfTierError,
+  WrongTypeError,
+  type Database,
+  type Store,
+} from '../store/api.ts';
 import type { RequestTarget } from '../resp/request-parser.ts';
 import { CommandError } from './command.ts';
 import { followEncodingLimits, type EncodingLimits } from './encoding.ts';
-import { NOT_FLOAT, NOT_INTEGER, OUT_OF_MEMORY, WRONG_TYPE } from './errors.ts';
+import { damagedValue, NOT_FLOAT, NOT_INTEGER, OUT_OF_MEMORY, WRONG_TYPE } from './errors.ts';
 import { parseDouble, parseInt64, sliceInteger } from '../bytes/number.ts';
 import type { CommandEntry } from './command-entry.ts';
 import type { Reply } from './reply.ts';
@@ -262,6 +268,7 @@ export class Context implements RequestTarget {
   private fail(error: unknown): void {
     if (error instanceof CommandError) this.reply.error(error.message);
     else if (error instanceof WrongTypeError) this.reply.error(WRONG_TYPE);
+    else if (error instanceof DamagedValueError) this.reply.error(damagedValue(error.message));
     else if (error instanceof OutOfTierError) this.reply.error(OUT_OF_MEMORY);
     else this.reply.error(this.server.fail(error));
   }

@@ -10,6 +10,10 @@ export const INDEX_OUT_OF_RANGE = 'ERR index out of range';
 export const NO_SUCH_KEY = 'ERR no such key';
 export const SAME_OBJECT = 'ERR source and destination objects are the same';
 export const WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value';
+export const DAMAGED = 'DAMAGED';
+/** The reply to a command that needs a value whose rows have been damaged. */
+export const damagedValue = (row: string): string =>
+  `${DAMAGED} the value of this key is damaged on disk (row ${row}); DEL removes it`;
 export const OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
 export const DUMP_FAILED =
   "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. " +

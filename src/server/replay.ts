@@ -2,7 +2,10 @@
 import type { Slice } from '../bytes/slice.ts';
 import { parseRequest, RequestReader } from '../resp/request-parser.ts';
 import { Client } from './client.ts';
+import type { CommandEntry } from './command-entry.ts';
 import { dispatch } from './dispatch.ts';
+import { DAMAGED } from './errors.ts';
+import { keyPositions } from './key-positions.ts';
 import type { Server } from './server.ts';
 
 const MINUS = 45;
@@ -64,8 +67,22 @@ export class Replay {
     if (context.is(0, 'multi') || context.is(0, 'exec')) return;
     dispatch(this.server, context, this.client);
     const { reply } = context;
-    if (reply.u8[mark] === MINUS)
-      throw new Error(`log: ${context.word(0)}: ${reply.written(mark).latin1Slice().trim()}`);
+    if (reply.u8[mark] === MINUS) {
+      const error = reply.written(mark).latin1Slice(1).trim();
+      if (!error.startsWith(DAMAGED)) throw new Error(`log: ${context.word(0)}: ${error}`);
+      this.spreadDamage();
+    }
     reply.pos = mark;
+  }
+
+  /** The effect needs a value that is damaged, so what it would have made of its keys is lost as well. */
+  private spreadDamage(): void {
+    const { client } = this;
+    const { context } = this.server;
+    const { args, argc } = context;
+    const { command } = client.lastCommand as CommandEntry;
+    for (const { index, access } of keyPositions(command, args, argc) ?? []) {
+      if (command.getKeys !== undefined || !access.includes('RO')) client.db.damage(args[index]);
+    }
   }
 }

@@ -6,9 +6,10 @@
  *   valid until the next call that changes the store.
  * - A handle (`StringValue`, `List`, …) is borrowed until the command ends; handles are recycled.
  *   After a change through one handle, other handles on the same key are stale: open them again.
- * - Any method may throw. `WrongTypeError` when the key holds another type; `OutOfTierError` when the
- *   tier is full; `RowFault` when it needs what is not in memory. So a command has no effect outside
- *   the store and its own staging until it returns.
+ * - Any method may throw. `WrongTypeError` when the key holds another type; `DamagedValueError` when its
+ *   value cannot be read from disk, unless the value is removed or replaced as a whole; `OutOfTierError`
+ *   when the tier is full; `RowFault` when it needs what is not in memory. So a command has no effect
+ *   outside the store and its own staging until it returns.
  * - What must happen as a whole (a command, an EXEC, a step of expiry, a replayed group) is a **unit of
  *   work**: `begin`, the work, then `commit`, all in one turn. After a RowFault or an OutOfTierError
  *   the unit calls `rollback` instead, which undoes all that it has changed; after a RowFault it waits
@@ -49,6 +50,11 @@ export class WrongTypeError extends Error {
 /** The memory tier is full and this write would need more. */
 export class OutOfTierError extends Error {
   readonly code = 'OOM';
+}
+
+/** The rows of this key's value have been damaged on disk. */
+export class DamagedValueError extends Error {
+  readonly code = 'DAMAGED';
 }
 
 /**
@@ -162,10 +168,14 @@ export interface Database {
   readonly size: number;
   /** Keys with a deadline. */
   readonly expiring: number;
+  /** Keys whose value is damaged. */
+  readonly damaged: number;
 
   type(key: Slice): Type;
   /** Deletes key and value; a large value's memory is freed in slices later. False when there was none. */
   remove(key: Slice): boolean;
+  /** Marks the key's value, or what it would be if it were there, as damaged: for what would have followed from a damaged value. */
+  damage(key: Slice): void;
   /** Deadline in Unix ms; 0 when the key has none (or does not exist). */
   expiry(key: Slice): number;
   /** Sets or, with 0, clears the deadline of an existing key. */

@@ -1,14 +1,12 @@
 /**
  * Verifies a data directory that no server has open: identity, log frames, redo file, the engine's rows
- * and what they say of each other. With `repair` the log is cut off before its first bad frame and an
- * unfinished checkpoint is finished; without it nothing is changed.
+ * and what they say of each other. With `repair` what can be mended is mended, as docs/durability.md says,
+ * each loss told before it happens; without it nothing is changed.
  */
 import { randomBytes } from 'node:crypto';
-import { viewOf, type Slice } from '../bytes/slice.ts';
-import { DAMAGED_LENGTH, type Engine } from '../engines/engine.ts';
+import type { Engine } from '../engines/engine.ts';
 import { openEngine } from '../engines/open.ts';
-import { Type } from './api.ts';
-import type { TierDatabase } from './database.ts';
+import { checkRows } from './check-rows.ts';
 import { DataDirectory, type Identity } from './data-directory.ts';
 import { NodeDisk, type Disk } from './disk.ts';
 import { LogReader, type LogFault } from './log-reader.ts';
@@ -17,15 +15,6 @@ import { CommandLog } from './log.ts';
 import { readMeta, type Meta } from './meta-row.ts';
 import { positionOfRedoName } from './redo-format.ts';
 import { verifyRedo } from './redo.ts';
-import { META_KEY } from './row-format.ts';
-import { RowError } from './row-source.ts';
-import { Tier, databasesInMeta } from './tier.ts';
-
-const SCAN_CHUNK_BYTES = 1024 * 1024;
-const FIRST_KEY = Uint8Array.of(0);
-/** Damaged rows are all counted, and so many named. */
-const ROWS_NAMED_MAX = 20;
-const KEYS_A_STEP = 1000;
 
 export interface Problem {
   part: 'log' | 'redo' | 'engine' | 'rows' | 'trees';
@@ -52,6 +41,8 @@ export interface CheckReport {
     damagedRows: number;
     /** Lists, sets, hashes and sorted sets whose pages were looked into. */
     collections: number;
+    /** Keys that the start will answer with an error, or that are dropped by the repair. */
+    damagedKeys: number;
     checkpoint: number;
     position: number;
   };
@@ -60,6 +51,8 @@ export interface CheckReport {
 export interface CheckOptions {
   repair: boolean;
   onProgress?: (message: string) => void;
+  /** Before something is repaired: what will be lost by it. */
+  onLoss?: (message: string) => void;
 }
 
 /** Rejects with DataDirectoryError when there is no data directory, or another process has it open. */
@@ -75,7 +68,7 @@ export async function checkDirectory(path: string, options: CheckOptions): Promi
     repaired: [],
     log: { segments: 0, frames: 0, payloadBytes: 0, from: 0, to: 0 },
     redo: { files: 0, rows: 0, rowBytes: 0 },
-    engine: { rows: 0, bytes: 0, damagedRows: 0, collections: 0, checkpoint: 0, position: 0 },
+    engine: { rows: 0, bytes: 0, damagedRows: 0, collections: 0, damagedKeys: 0, checkpoint: 0, position: 0 },
   };
   let engine: Engine | null = null;
   try {
@@ -87,7 +80,9 @@ export async function checkDirectory(path: string, options: CheckOptions): Promi
     let meta = engine === null ? null : await checkMeta(engine, directory, report);
     const unfinished = await checkRedo(engine, meta, directory, disk, report, options);
     if (unfinished === 'finished' && engine !== null) meta = await checkMeta(engine, directory, report);
-    if (engine !== null) await checkRows(engine, meta, directory, report, unfinished === 'pending', options);
+    if (engine !== null) {
+      await checkRows({ engine, meta, directory, disk, report, options, readOnly: unfinished === 'pending' });
+    }
     const from = Math.max(
       meta?.position ?? 0,
       unfinished === 'pending' ? pendingPosition(directory, disk) : 0,
@@ -170,113 +165,6 @@ async function checkRedo(
     }
   }
   return state;
-}
-
-/** Reads every row; with a meta row that they all belong to, puts them together and compares the counts. */
-async function checkRows(
-  engine: Engine,
-  meta: Meta | null,
-  directory: DataDirectory,
-  report: CheckReport,
-  readOnly: boolean,
-  options: CheckOptions,
-): Promise<void> {
-  const path = directory.engineDirectory;
-  const figures = report.engine;
-  let tier: Tier | null = null;
-  if (meta !== null && !readOnly) {
-    tier = new Tier({ databases: databasesInMeta(meta.tier) });
-    tier.restoreMeta(meta.tier);
-  }
-  const damaged = (key: string, message: string): void => {
-    figures.damagedRows++;
-    if (figures.damagedRows <= ROWS_NAMED_MAX) {
-      report.problems.push({ part: 'rows', path, message: `row ${key}: ${message}` });
-    }
-  };
-  try {
-    for await (const chunk of engine.scan({ start: FIRST_KEY, chunkBytes: SCAN_CHUNK_BYTES })) {
-      const bytes = Buffer.from(chunk.bytes, 0, chunk.length);
-      const view = viewOf(chunk.bytes);
-      let at = 0;
-      while (at < chunk.length) {
-        const keyLength = view.getUint32(at, true);
-        const valueLength = view.getUint32(at + 4, true);
-        const keyStart = at + 8;
-        const valueStart = keyStart + keyLength;
-        at = valueStart + (valueLength === DAMAGED_LENGTH ? 0 : valueLength);
-        if (keyLength === META_KEY.length && bytes[keyStart] === META_KEY[0]) continue;
-        figures.rows++;
-        figures.bytes += at - keyStart;
-        if (meta === null && !readOnly) {
-          damaged(bytes.hexSlice(keyStart, valueStart), 'there is no meta row that it could belong to');
-        }
-        try {
-          if (valueLength === DAMAGED_LENGTH) throw new RowError('its checksum does not match');
-          tier?.installRow(bytes, keyStart, valueStart, bytes, valueStart, at);
-        } catch (error) {
-          if (!(error instanceof RowError)) throw error;
-          damaged(bytes.hexSlice(keyStart, valueStart), error.message);
-        }
-      }
-      options.onProgress?.(`${figures.rows} rows`);
-    }
-    if (tier !== null && figures.damagedRows === 0) {
-      tier.recovered();
-      checkTrees(tier, path, report);
-    }
-  } catch (error) {
-    report.problems.push(problem('engine', path, error));
-  }
-  if (figures.damagedRows > ROWS_NAMED_MAX) {
-    report.problems.push({ part: 'rows', path, message: `${figures.damagedRows} rows in all are damaged` });
-  }
-}
-
-/** Looks into the pages of every collection, long string and expiry index: order, counts, free pages. */
-function checkTrees(tier: Tier, path: string, report: CheckReport): void {
-  for (let index = 0; index < tier.databaseCount; index++) {
-    const db = tier.database(index);
-    const keys: Slice[] = [];
-    let cursor = 0;
-    do {
-      keys.length = 0;
-      cursor = db.scan(cursor, KEYS_A_STEP, (key) => {
-        keys.push(key.clone());
-      });
-      for (const key of keys) {
-        tier.beginCommand();
-        if (db.type(key) !== Type.String) report.engine.collections++;
-        const wrong = valueOf(db, key)?.check() ?? null;
-        if (wrong === null) continue;
-        const name = key
-          .latin1()
-          .replace(/[^ -~]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
-        report.problems.push({ part: 'trees', path, message: `database ${index}, key "${name}": ${wrong}` });
-      }
-    } while (cursor !== 0);
-    const wrong = db.keyspace.expiry.check();
-    if (wrong !== null) {
-      report.problems.push({ part: 'trees', path, message: `database ${index}, expiry index: ${wrong}` });
-    }
-  }
-}
-
-function valueOf(db: TierDatabase, key: Slice): { check(): string | null } | null {
-  switch (db.type(key)) {
-    case Type.String:
-      return db.string(key);
-    case Type.List:
-      return db.list(key);
-    case Type.Set:
-      return db.set(key);
-    case Type.Hash:
-      return db.hash(key);
-    case Type.ZSet:
-      return db.zset(key);
-    default:
-      return null;
-  }
 }
 
 async function checkLog(

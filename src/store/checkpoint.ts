@@ -335,11 +335,7 @@ export class Checkpointer {
   private async commit(writer: RedoWriter, meta: Buffer): Promise<RedoFile> {
     this.state = 'committing';
     const started = performance.now();
-    const sink = writer.sink;
-    sink.u32(META_KEY.length);
-    sink.u32(meta.length);
-    sink.copy(META_KEY, 0, META_KEY.length);
-    sink.copy(meta, 0, meta.length);
+    writer.row(META_KEY, meta);
     this.lastBytes = writer.bytes;
     const redo = await writer.commit();
     this.lastRows = redo.rows;

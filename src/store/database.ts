@@ -3,7 +3,7 @@
  * is removed, and the server told, before anything here sees it.
  */
 import { Slice } from '../bytes/slice.ts';
-import { Type, WrongTypeError, type Database } from './api.ts';
+import { DamagedValueError, Type, WrongTypeError, type Database } from './api.ts';
 import type { Arena } from './arena.ts';
 import type { HandlePool } from './handle-pool.ts';
 import type { HashHandle } from './hash-value.ts';
@@ -11,6 +11,7 @@ import type { Hasher } from './hash.ts';
 import type { Keyspace } from './keyspace.ts';
 import type { ListHandle } from './list.ts';
 import {
+  FLAG_DAMAGED,
   FLAG_DEADLINE,
   FLAG_TREE,
   PAYLOAD_LENGTH_MASK,
@@ -27,7 +28,7 @@ import type { ZSetHandle } from './zset.ts';
 /** Access clocks are 24 bits of seconds. */
 const CLOCK_MASK = 0xffffff;
 /** What of a record's head says how its payload is to be read. */
-const SHAPE_MASK = (TYPE_MASK << TYPE_SHIFT) | FLAG_DEADLINE | FLAG_TREE;
+const SHAPE_MASK = (TYPE_MASK << TYPE_SHIFT) | FLAG_DEADLINE | FLAG_TREE | FLAG_DAMAGED;
 /** What a key costs beside its record's block: its slot, in segments that are 0.41 to 0.82 full. */
 const SLOT_BYTES = 13;
 
@@ -58,8 +59,12 @@ export class TierDatabase implements Database {
     return this.keyspace.expiring;
   }
 
-  /** The record of the key, 0 when it has no value. */
-  private lookup(key: Slice): number {
+  get damaged(): number {
+    return this.keyspace.damaged;
+  }
+
+  /** The record of the key, 0 when it has no value. Throws when that is damaged, unless it will be given up. */
+  private lookup(key: Slice, givenUp = false): number {
     const hash = this.hasher.hash32(key);
     this.keyHash = hash;
     const ref = this.keyspace.table.find(hash, key.view, key.start, key.end);
@@ -68,8 +73,23 @@ export class TierDatabase implements Database {
     const { arena } = this;
     const head = arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2];
     if (((head >>> TYPE_SHIFT) & TYPE_MASK) === Type.None) return 0;
-    if ((head & FLAG_DEADLINE) !== 0 && this.expireIfDue(ref, hash)) return 0;
+    if ((head & (FLAG_DEADLINE | FLAG_DAMAGED)) !== 0 && this.isGone(ref, hash, givenUp)) return 0;
     return ref;
+  }
+
+  private isGone(ref: number, hash: number, givenUp: boolean): boolean {
+    const head = this.keyspace.head(ref);
+    if ((head & FLAG_DEADLINE) !== 0 && this.expireIfDue(ref, hash)) return true;
+    if ((head & FLAG_DAMAGED) !== 0 && !givenUp) throw new DamagedValueError(this.tier.nameOfRow(ref));
+    return false;
+  }
+
+  damage(key: Slice): void {
+    const { keyspace } = this;
+    let ref = this.lookup(key, true);
+    if (ref !== 0 && (keyspace.head(ref) & FLAG_DAMAGED) !== 0) return;
+    ref = keyspace.overwrite(ref, key, this.keyHash, Type.String, 0, false);
+    keyspace.markDamaged(ref);
   }
 
   /** The same, noting that the value is used. */
@@ -104,7 +124,7 @@ export class TierDatabase implements Database {
   }
 
   remove(key: Slice): boolean {
-    const ref = this.lookup(key);
+    const ref = this.lookup(key, true);
     if (ref === 0) return false;
     this.keyspace.removeRecord(ref, this.keyHash);
     return true;
@@ -221,7 +241,7 @@ export class TierDatabase implements Database {
 
   private storeString(key: Slice, value: Slice, keepDeadline: boolean): void {
     const length = value.end - value.start;
-    let ref = this.lookup(key);
+    let ref = this.lookup(key, !keepDeadline);
     if (ref !== 0 && keepDeadline) this.wantType(ref, Type.String);
     if (length <= INLINE_STRING_MAX) {
       ref = this.keyspace.overwrite(ref, key, this.keyHash, Type.String, length, keepDeadline);

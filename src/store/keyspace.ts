@@ -6,12 +6,13 @@
  * is dropped, SWAPDB exchanges two. Its id names its rows and is never used again; its number is small
  * and stands in its records.
  */
-import type { Slice } from '../bytes/slice.ts';
+import { Slice } from '../bytes/slice.ts';
 import type { Arena } from './arena.ts';
 import { copyBytes } from './page.ts';
 import { ExpiryIndex, type DeadlineTree } from './expiry-index.ts';
 import { KeyTable } from './key-table.ts';
 import {
+  FLAG_DAMAGED,
   FLAG_DEADLINE,
   FLAG_PERSISTED,
   FLAG_TREE,
@@ -34,6 +35,11 @@ const WORD_COPY_MAX = 160;
 
 /** Room that is made sure of before a record is doubled, for its key and its place in the expiry index. */
 const TWIN_ROOM = 128 * 1024;
+
+const KEYS_A_STEP = 1000;
+
+/** What a record's head says of its value alone. */
+const VALUE_FLAGS = FLAG_TREE | FLAG_DAMAGED;
 
 /** A key is longer than a record can hold. */
 export class KeyTooLongError extends Error {
@@ -64,6 +70,8 @@ export class Keyspace implements RecordOwner {
   size = 0;
   /** Keys with a deadline. */
   expiring = 0;
+  /** Keys whose value is damaged. */
+  damaged = 0;
   /** The first cut that must not contain anything of this keyspace; 0 while it is in use. */
   droppedAt = 0;
   /** The unit of work whose journal knows the counts. */
@@ -84,10 +92,11 @@ export class Keyspace implements RecordOwner {
     const { journal } = this.arena;
     if (journal === null || journal.unit === this.noted) return;
     this.noted = journal.unit;
-    const { size, expiring } = this;
+    const { size, expiring, damaged } = this;
     journal.onRollback(() => {
       this.size = size;
       this.expiring = expiring;
+      this.damaged = damaged;
     });
   }
 
@@ -267,6 +276,7 @@ export class Keyspace implements RecordOwner {
     if ((this.head(ref) & FLAG_DEADLINE) !== 0) this.forgetDeadline(ref, hash);
     this.size--;
     const head = this.head(ref);
+    if ((head & FLAG_DAMAGED) !== 0) this.damaged--;
     if ((head & FLAG_PERSISTED) === 0) {
       this.table.remove(hash, ref);
       arena.free(ref);
@@ -274,7 +284,7 @@ export class Keyspace implements RecordOwner {
     }
     arena.touch(ref);
     const word = (ref & arena.unitMask) << 2;
-    arena.i32[ref >>> arena.chunkShift][word] = head & ~((TYPE_MASK << TYPE_SHIFT) | FLAG_TREE);
+    arena.i32[ref >>> arena.chunkShift][word] = head & ~((TYPE_MASK << TYPE_SHIFT) | VALUE_FLAGS);
     this.setEncoding(ref, 0);
     this.reshape(ref, hash, false, 0);
   }
@@ -310,6 +320,7 @@ export class Keyspace implements RecordOwner {
     const earlier = table.find(hash, key.view, key.start, key.end);
     if (earlier !== 0) {
       if (this.deadline(earlier) !== 0) this.expiring--;
+      if ((this.head(earlier) & FLAG_DAMAGED) !== 0) this.damaged--;
       this.size--;
       this.forget(earlier, hash);
     }
@@ -331,6 +342,17 @@ export class Keyspace implements RecordOwner {
     table.insert(hash, ref);
     this.size++;
     return ref;
+  }
+
+  /** Marks a record's value as damaged. Does not touch the record: where its row does not tell so already, the caller does. */
+  markDamaged(ref: number): void {
+    const { arena } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const word = (ref & arena.unitMask) << 2;
+    if ((i32[word] & FLAG_DAMAGED) !== 0) return;
+    this.note();
+    i32[word] |= FLAG_DAMAGED;
+    this.damaged++;
   }
 
   /** Sets or, with 0, clears the deadline; returns the record's place, which may be new. */
@@ -373,7 +395,11 @@ export class Keyspace implements RecordOwner {
     const { arena } = this;
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const word = (ref & arena.unitMask) << 2;
-    i32[word] = (i32[word] & ~((TYPE_MASK << TYPE_SHIFT) | FLAG_TREE)) | (type << TYPE_SHIFT);
+    if ((i32[word] & FLAG_DAMAGED) !== 0) {
+      this.note();
+      this.damaged--;
+    }
+    i32[word] = (i32[word] & ~((TYPE_MASK << TYPE_SHIFT) | VALUE_FLAGS)) | (type << TYPE_SHIFT);
     i32[word + 2] = this.ground.clockSeconds & 0xffffff;
   }
 
@@ -450,6 +476,21 @@ export class Keyspace implements RecordOwner {
     copyBytes(arena.u8[ref >>> arena.chunkShift], from, arena.u8[twin >>> arena.chunkShift], start, length);
     arena.i32[twin >>> arena.chunkShift][(twin & arena.unitMask) << 2] |= head & FLAG_TREE;
     return twin;
+  }
+
+  /** Makes the expiry index anew from the deadlines of all keys, in one go. */
+  orderDeadlines(): void {
+    const { expiry, table } = this;
+    const key = new Slice();
+    expiry.drop();
+    let cursor = 0;
+    do {
+      cursor = table.scan(cursor, KEYS_A_STEP, (ref) => {
+        if ((this.head(ref) & FLAG_DEADLINE) === 0) return;
+        this.key(ref, key);
+        expiry.add(this.deadline(ref), this.ground.hasher.hash32(key));
+      });
+    } while (cursor !== 0);
   }
 
   /** One step of giving everything up; false when nothing was left. */

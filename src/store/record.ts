@@ -2,7 +2,7 @@
  * A record: a key with its type, deadline and value, in one block of the arena.
  *
  * ```
- * word 0   kind 31..30 | type 29..27 | deadline 26 | persisted 25 | tree 24 | - 23..16 | key length 15..0
+ * word 0   kind 31..30 | type 29..27 | deadline 26 | persisted 25 | tree 24 | damaged 23 | - 22..16 | key length 15..0
  * word 1   keyspace 31..16 | payload length 15..0
  * word 2   encoding 31..24 | access clock 23..0, seconds
  * [2 words deadline, float64, Unix ms: only with the deadline flag]
@@ -16,6 +16,9 @@
  *
  * *Persisted* says that the engine may hold a row of this key, so that a removal needs a delete row:
  * until that is written the record stays, with type None. It and the access clock change without `touch`.
+ *
+ * *Damaged* says that rows of this value cannot be read: nothing of it is served, and its type and
+ * payload mean nothing, but that with the tree flag the payload names the collection whose pages go with it.
  */
 import { Slice } from '../bytes/slice.ts';
 import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
@@ -28,6 +31,7 @@ export const TYPE_MASK = 7;
 export const FLAG_DEADLINE = 1 << 26;
 export const FLAG_PERSISTED = 1 << 25;
 export const FLAG_TREE = 1 << 24;
+export const FLAG_DAMAGED = 1 << 23;
 export const KEY_LENGTH_MASK = 0xffff;
 export const PAYLOAD_LENGTH_MASK = 0xffff;
 

@@ -8,8 +8,8 @@
  *
  * Everything runs in slices, so that the event loop goes on and a server can answer -LOADING.
  */
-import { viewOf, type Slice } from '../bytes/slice.ts';
-import { DAMAGED_LENGTH, type Engine } from '../engines/engine.ts';
+import type { Slice } from '../bytes/slice.ts';
+import type { Engine } from '../engines/engine.ts';
 import type { DataDirectory } from './data-directory.ts';
 import type { Disk } from './disk.ts';
 import { LogDamagedError, LogReader } from './log-reader.ts';
@@ -18,13 +18,15 @@ import { segmentName } from './log-format.ts';
 import { readMeta, type Meta } from './meta-row.ts';
 import { positionOfRedoName } from './redo-format.ts';
 import { verifyRedo, type RedoFile } from './redo.ts';
-import { META_KEY } from './row-format.ts';
 import { RowError, type RowSource } from './row-source.ts';
+import { RowWalk } from './row-walk.ts';
 
 /** CPU time between two turns of the event loop. */
 const SLICE_MS = 5;
 /** Rows between two looks at the clock. */
 const ROWS_PER_LOOK = 128;
+/** Damaged rows are all counted, and so many named. */
+const DAMAGED_NAMED_MAX = 20;
 const SCAN_CHUNK_BYTES = 1024 * 1024;
 /** Keys have at least one byte. */
 const FIRST_KEY = Uint8Array.of(0);
@@ -64,7 +66,7 @@ export interface Recovered {
   replayMs: number;
 }
 
-/** A row of the engine is not what was written; its key and the next step are in the message. */
+/** Rows of the engine are not what was written, and nobody can tell whose they are; the message names them and the next step. */
 export class RowDamagedError extends Error {
   readonly code = 'ROW_DAMAGED';
 }
@@ -83,7 +85,6 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const loadStarted = performance.now();
   if (meta !== null) options.source.restoreMeta(meta.tier);
   const rows = await loadRows(options, slicer);
-  options.source.recovered();
   const loaded = performance.now();
   const replayed = await replayLog(options, meta, slicer);
   return {
@@ -153,31 +154,38 @@ async function finishRedo(
   return finished;
 }
 
+function damaged({ directory }: RecoveryOptions, what: string): RowDamagedError {
+  return new RowDamagedError(
+    `${directory.engineDirectory}: ${what}. \`ardent check ${directory.path}\` lists all damage; ` +
+      'restore the directory from a backup, or let `--repair` drop what is damaged',
+  );
+}
+
+/** Damaged rows that can be led to a key make its value a damaged one; others stop the start. */
 async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<number> {
   const { engine, source, onProgress } = options;
   let rows = 0;
+  let damagedRows = 0;
   for await (const chunk of engine.scan({ start: FIRST_KEY, chunkBytes: SCAN_CHUNK_BYTES })) {
-    const bytes = Buffer.from(chunk.bytes, 0, chunk.length);
-    const view = viewOf(chunk.bytes);
-    let at = 0;
-    while (at < chunk.length) {
-      const keyLength = view.getUint32(at, true);
-      const valueLength = view.getUint32(at + 4, true);
-      const keyStart = at + 8;
-      const valueStart = keyStart + keyLength;
-      at = valueStart + (valueLength === DAMAGED_LENGTH ? 0 : valueLength);
-      if (keyLength === META_KEY.length && bytes[keyStart] === META_KEY[0]) continue;
+    const walk = new RowWalk(chunk);
+    while (walk.next()) {
       try {
-        if (valueLength === DAMAGED_LENGTH) throw new RowError('its checksum does not match');
-        source.installRow(bytes, keyStart, valueStart, bytes, valueStart, at);
+        if (walk.damaged) throw new RowError('its checksum does not match');
+        source.installRow(walk.bytes, walk.keyStart, walk.valueStart, walk.bytes, walk.valueStart, walk.end);
       } catch (error) {
         if (!(error instanceof RowError)) throw error;
-        const key = bytes.hexSlice(keyStart, valueStart);
-        throw new RowDamagedError(
-          `${options.directory.engineDirectory}: row ${key} is damaged: ${error.message}. ` +
-            `\`ardent check ${options.directory.path}\` lists all damaged rows; restore the directory from a backup`,
-          { cause: error },
-        );
+        if (!source.damagedRow(walk.bytes, walk.keyStart, walk.valueStart)) {
+          throw damaged(
+            options,
+            `row ${walk.name} is damaged: ${error.message}, and does not tell whose it is`,
+          );
+        }
+        damagedRows++;
+        if (damagedRows <= DAMAGED_NAMED_MAX) {
+          options.onWarning?.(
+            `${options.directory.engineDirectory}: row ${walk.name} is damaged: ${error.message}`,
+          );
+        }
       }
       rows++;
       if (rows % ROWS_PER_LOOK === 0 && slicer.used) {
@@ -187,6 +195,18 @@ async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<numbe
     }
   }
   onProgress?.({ step: 'load', done: rows, total: rows });
+  try {
+    source.recovered();
+  } catch (error) {
+    if (!(error instanceof RowError)) throw error;
+    throw damaged(options, error.message);
+  }
+  if (damagedRows > 0) {
+    options.onWarning?.(
+      `${damagedRows} damaged rows: the values that they belong to are not served, DEL removes them; ` +
+        `\`ardent check ${options.directory.path}\` names all`,
+    );
+  }
   return rows;
 }
 

@@ -7,6 +7,7 @@
  */
 import { crc32 } from 'node:zlib';
 import { ByteSink } from '../bytes/sink.ts';
+import { DELETE_LENGTH } from '../engines/engine.ts';
 import type { Disk, DiskFile } from './disk.ts';
 import { faultPoint } from './fault-point.ts';
 import {
@@ -89,6 +90,15 @@ export class RedoWriter {
 
   get full(): boolean {
     return this.pendingBytes >= PENDING_BYTES_MAX;
+  }
+
+  /** Adds one row; without a value, the row that deletes it. */
+  row(key: Buffer, value: Buffer | null): void {
+    const { sink } = this;
+    sink.u32(key.length);
+    sink.u32(value === null ? DELETE_LENGTH : value.length);
+    sink.copy(key, 0, key.length);
+    if (value !== null) sink.copy(value, 0, value.length);
   }
 
   /** Hands the rows in `sink` to the disk, if they are enough for a chunk. */

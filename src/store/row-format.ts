@@ -8,6 +8,7 @@ import type { Arena } from './arena.ts';
 import type { Hasher } from './hash.ts';
 import { pageRowBytes } from './page.ts';
 import {
+  FLAG_DAMAGED,
   FLAG_DEADLINE,
   FLAG_TREE,
   KEY_LENGTH_MASK,
@@ -44,6 +45,8 @@ export const PAGE_ROW_BYTES = 11;
 export const VALUE_HEADER_BYTES = 4;
 export const VALUE_FLAG_DEADLINE = 1;
 export const VALUE_FLAG_TREE = 2;
+/** A sound row that says that rows of this value have been damaged. */
+export const VALUE_FLAG_DAMAGED = 4;
 
 /** In place of a value's length in a batch: the row is deleted. */
 const DELETED = -1;
@@ -95,7 +98,10 @@ export class RowWriter {
     const { u8, view } = sink;
     let pos = sink.pos;
     u8[pos] = (head >>> TYPE_SHIFT) & TYPE_MASK;
-    u8[pos + 1] = (deadline ? VALUE_FLAG_DEADLINE : 0) | (tree ? VALUE_FLAG_TREE : 0);
+    u8[pos + 1] =
+      (deadline ? VALUE_FLAG_DEADLINE : 0) |
+      (tree ? VALUE_FLAG_TREE : 0) |
+      ((head & FLAG_DAMAGED) === 0 ? 0 : VALUE_FLAG_DAMAGED);
     u8[pos + 2] = i32[word + 2] >>> 24;
     u8[pos + 3] = 0;
     pos += VALUE_HEADER_BYTES;

@@ -2,12 +2,16 @@
  * Recovery: takes rows of the engine into memory, clean. Rows whose owner is gone are passed
  * over, and their ranges reported, so that they are purged: most are on the purge list already, but a
  * database may have been flushed without its collections having been listed one by one.
+ *
+ * A damaged row makes its key's value a damaged one. An expiry index is made anew from the deadlines of
+ * the keys.
  */
 import { SLICE_PADDING, Slice, viewOf } from '../bytes/slice.ts';
 import { KIND_SHIFT, Kind, PAGE_BYTES } from './arena.ts';
 import type { Keyspace, KeyspaceGround } from './keyspace.ts';
 import { HEADER_BYTES, pageRowBytes } from './page.ts';
-import { FLAG_TREE, TREE_PREFIX_BYTES, TYPE_SYSTEM } from './record.ts';
+import { Type } from './api.ts';
+import { FLAG_TREE, TREE_PREFIX_BYTES, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } from './record.ts';
 import {
   EXPIRY_ROW_BYTES,
   KEY_ROW_PREFIX,
@@ -15,6 +19,7 @@ import {
   MAX_ROW_KEY_BYTES,
   PAGE_ROW_BYTES,
   RowKind,
+  VALUE_FLAG_DAMAGED,
   VALUE_FLAG_DEADLINE,
   VALUE_FLAG_TREE,
   VALUE_HEADER_BYTES,
@@ -28,7 +33,9 @@ export interface ExpectedCounts {
   expiring: number;
 }
 
-const KNOWN_VALUE_FLAGS = VALUE_FLAG_DEADLINE | VALUE_FLAG_TREE;
+const KNOWN_VALUE_FLAGS = VALUE_FLAG_DEADLINE | VALUE_FLAG_TREE | VALUE_FLAG_DAMAGED;
+/** Word of a tree's payload that holds the next page number: after the prefix, and the tree's root, height and count. */
+const NEXT_PAGE_WORD = TREE_PREFIX_BYTES / 4 + 3;
 
 export class RowReader {
   private readonly ground: KeyspaceGround;
@@ -37,6 +44,12 @@ export class RowReader {
   private readonly byId = new Map<number, Keyspace>();
   /** Slot of each collection whose root has been read, by id. */
   private readonly slots = new Map<number, number>();
+  /** By slot: pages that have been read. */
+  private readonly pagesRead: number[] = [];
+  /** Key rows whose deadlines and collections nobody knows, by keyspace. */
+  private readonly unreadable = new Map<Keyspace, number>();
+  /** Keyspaces whose expiry index is damaged. */
+  private readonly unordered = new Set<Keyspace>();
   private readonly key = new Slice();
   private readonly payload = new Slice();
   /** A row's key and value, in padded memory as slices must be. */
@@ -90,18 +103,75 @@ export class RowReader {
       case RowKind.Meta:
         break;
       default:
-        throw this.damaged(keyLength, 'of no known kind');
+        throw this.wrong(keyLength, 'of no known kind');
     }
   }
 
   private orphan(id: number): void {
     if (this.memory[0] === this.orphanKind && id === this.orphanId) return;
+    // They may be of a collection whose own row is damaged.
+    if (this.memory[0] === RowKind.Page && this.unreadable.size > 0) return;
     this.orphanKind = this.memory[0];
     this.orphanId = id;
     this.onOrphan(this.orphanKind, id);
   }
 
-  private damaged(keyLength: number, what: string): RowError {
+  /** See RowSource.damagedRow. */
+  damaged(key: Uint8Array, keyStart: number, keyEnd: number): boolean {
+    const length = keyEnd - keyStart;
+    const u8 = this.memory;
+    u8.set(key.subarray(keyStart, Math.min(keyEnd, keyStart + u8.length)));
+    const view = viewOf(u8.buffer);
+    switch (u8[0]) {
+      case RowKind.Key:
+        return length >= KEY_ROW_PREFIX && this.damagedKey(view, length);
+      case RowKind.Page:
+        return length === PAGE_ROW_BYTES && this.damagedPage(pageOwner(view));
+      case RowKind.ExpiryIndex: {
+        const keyspace = length === EXPIRY_ROW_BYTES ? this.byId.get(view.getUint32(1)) : undefined;
+        if (keyspace !== undefined) this.unordered.add(keyspace);
+        return keyspace !== undefined;
+      }
+      default:
+        return false;
+    }
+  }
+
+  private damagedKey(view: DataView, length: number): boolean {
+    const { key, payload } = this;
+    const keyspace = this.byId.get(view.getUint32(1));
+    if (keyspace === undefined) return true; // of a database that has been flushed
+    key.set(this.memory, view, KEY_ROW_PREFIX, length);
+    const hash = this.ground.hasher.hash32(key);
+    if (hash !== view.getInt32(5)) return false;
+    payload.set(this.memory, view, 0, 0);
+    keyspace.markDamaged(keyspace.install(key, hash, Type.String, payload, 0, 0));
+    this.unreadable.set(keyspace, (this.unreadable.get(keyspace) ?? 0) + 1);
+    return true;
+  }
+
+  private damagedPage(id: number): boolean {
+    const slot = this.slots.get(id);
+    // Of a collection that is gone, or whose own row is damaged.
+    if (slot !== undefined) this.markCollection(slot);
+    return true;
+  }
+
+  private markCollection(slot: number): void {
+    const { arena, collections } = this.ground;
+    const record = collections.record[slot];
+    const i32 = arena.i32[record >>> arena.chunkShift];
+    const word = (record & arena.unitMask) << 2;
+    const keyspace = this.byNumber(i32[word + 1] >>> 16);
+    if (((i32[word] >>> TYPE_SHIFT) & TYPE_MASK) === TYPE_SYSTEM) this.unordered.add(keyspace);
+    else keyspace.markDamaged(record);
+  }
+
+  private byNumber(number: number): Keyspace {
+    return this.keyspaces.find((keyspace) => keyspace.number === number) as Keyspace;
+  }
+
+  private wrong(keyLength: number, what: string): RowError {
     return new RowError(`row ${this.memory.toString('hex', 0, Math.min(keyLength, 64))}: ${what}`);
   }
 
@@ -110,24 +180,24 @@ export class RowReader {
     const view = viewOf(u8.buffer);
     const long = u8[0] === RowKind.LongKey;
     if (long ? keyLength !== LONG_KEY_ROW_BYTES : keyLength < KEY_ROW_PREFIX)
-      throw this.damaged(keyLength, 'key cut off');
+      throw this.wrong(keyLength, 'key cut off');
     const keyspace = this.byId.get(view.getUint32(1));
     if (keyspace === undefined) {
       this.orphan(view.getUint32(1));
       return;
     }
     let pos = keyLength;
-    if (end - pos < VALUE_HEADER_BYTES) throw this.damaged(keyLength, 'value cut off');
+    if (end - pos < VALUE_HEADER_BYTES) throw this.wrong(keyLength, 'value cut off');
     const type = u8[pos];
     const flags = u8[pos + 1];
     const encoding = u8[pos + 2];
     if (type === 0 || type >= TYPE_SYSTEM || (flags & ~KNOWN_VALUE_FLAGS) !== 0) {
-      throw this.damaged(keyLength, `type ${type}, flags ${flags}`);
+      throw this.wrong(keyLength, `type ${type}, flags ${flags}`);
     }
     pos += VALUE_HEADER_BYTES;
     let deadline = 0;
     if ((flags & VALUE_FLAG_DEADLINE) !== 0) {
-      if (end - pos < 8) throw this.damaged(keyLength, 'value cut off');
+      if (end - pos < 8) throw this.wrong(keyLength, 'value cut off');
       deadline = view.getFloat64(pos, true);
       pos += 8;
     }
@@ -135,22 +205,23 @@ export class RowReader {
     if (long) {
       const bytes = end - pos < 4 ? 0 : view.getUint32(pos, true);
       pos += 4;
-      if (bytes <= MAX_ROW_KEY_BYTES || end - pos < bytes) throw this.damaged(keyLength, 'long key cut off');
+      if (bytes <= MAX_ROW_KEY_BYTES || end - pos < bytes) throw this.wrong(keyLength, 'long key cut off');
       key.set(u8, view, pos, pos + bytes);
       pos += bytes;
     } else {
       key.set(u8, view, KEY_ROW_PREFIX, keyLength);
     }
     const hash = this.ground.hasher.hash32(key);
-    if (hash !== view.getInt32(5)) throw this.damaged(keyLength, 'the hash is not that of the key');
-    if (end - pos > 0xffff) throw this.damaged(keyLength, 'value too long');
+    if (hash !== view.getInt32(5)) throw this.wrong(keyLength, 'the hash is not that of the key');
+    if (end - pos > 0xffff) throw this.wrong(keyLength, 'value too long');
     payload.set(u8, view, pos, end);
 
     const ref = keyspace.install(key, hash, type, payload, encoding, deadline);
     if ((flags & VALUE_FLAG_TREE) !== 0) {
-      if (end - pos < TREE_PREFIX_BYTES) throw this.damaged(keyLength, 'root of a tree cut off');
+      if (end - pos < TREE_PREFIX_BYTES) throw this.wrong(keyLength, 'root of a tree cut off');
       this.openCollection(ref, view.getUint32(pos + 4, true) + view.getUint32(pos + 8, true) * 2 ** 32);
     }
+    if ((flags & VALUE_FLAG_DAMAGED) !== 0) keyspace.markDamaged(ref);
   }
 
   /** Makes a record the root of the collection with that id. */
@@ -162,11 +233,12 @@ export class RowReader {
     i32[word] |= FLAG_TREE;
     i32[this.keyspaces[0].payloadWord(ref)] = slot;
     this.slots.set(id, slot);
+    this.pagesRead[slot] = 0;
   }
 
   private installExpiryIndex(keyLength: number, end: number): void {
     const view = viewOf(this.memory.buffer);
-    if (keyLength !== EXPIRY_ROW_BYTES) throw this.damaged(keyLength, 'key cut off');
+    if (keyLength !== EXPIRY_ROW_BYTES) throw this.wrong(keyLength, 'key cut off');
     const keyspace = this.byId.get(view.getUint32(1));
     if (keyspace === undefined) {
       this.orphan(view.getUint32(1));
@@ -174,7 +246,7 @@ export class RowReader {
     }
     this.payload.set(this.memory, view, keyLength, end);
     const ref = keyspace.expiry.install(this.payload);
-    if (ref === 0) throw this.damaged(keyLength, 'value cut off');
+    if (ref === 0) throw this.wrong(keyLength, 'value cut off');
     this.openCollection(
       ref,
       view.getUint32(keyLength + 4, true) + view.getUint32(keyLength + 8, true) * 2 ** 32,
@@ -184,8 +256,8 @@ export class RowReader {
   private installPage(keyLength: number, end: number): void {
     const u8 = this.memory;
     const view = viewOf(u8.buffer);
-    if (keyLength !== PAGE_ROW_BYTES) throw this.damaged(keyLength, 'key cut off');
-    const id = view.getUint16(1) * 2 ** 32 + view.getUint32(3);
+    if (keyLength !== PAGE_ROW_BYTES) throw this.wrong(keyLength, 'key cut off');
+    const id = pageOwner(view);
     const slot = this.slots.get(id);
     if (slot === undefined) {
       this.orphan(id);
@@ -199,11 +271,12 @@ export class RowReader {
       length !== pageRowBytes(head, PAGE_BYTES) ||
       view.getUint32(keyLength + 8, true) !== number
     ) {
-      throw this.damaged(keyLength, 'not the page that its key says');
+      throw this.wrong(keyLength, 'not the page that its key says');
     }
     const { arena, collections } = this.ground;
     const earlier = collections.find(slot, number);
     if (earlier !== 0) arena.free(earlier);
+    else this.pagesRead[slot]++;
     const ref = length === PAGE_BYTES ? arena.allocPage() : arena.alloc(length);
     const at = (ref & arena.unitMask) << 4;
     u8.copy(arena.u8[ref >>> arena.chunkShift], at, keyLength, end);
@@ -213,13 +286,31 @@ export class RowReader {
 
   /** All rows have been read. Throws when their number is not what the meta row says. */
   finish(): void {
+    for (const slot of this.slots.values()) this.countPages(slot);
+    for (const keyspace of this.unordered) keyspace.orderDeadlines();
     for (const { index, size, expiring } of this.expected) {
       const keyspace = this.keyspaces[index];
-      if (keyspace.size !== size || keyspace.expiring !== expiring) {
+      const unknown = this.unreadable.get(keyspace) ?? 0;
+      const missing = expiring - keyspace.expiring;
+      if (keyspace.size !== size || missing < 0 || missing > unknown) {
         throw new RowError(
           `database ${index}: ${keyspace.size} keys, ${keyspace.expiring} with a deadline; the meta row says ${size} and ${expiring}`,
         );
       }
     }
   }
+
+  /** Every number that a collection has used is a page or a free page: one that is missing is damage. */
+  private countPages(slot: number): void {
+    const { arena, collections } = this.ground;
+    const record = collections.record[slot];
+    const next =
+      arena.i32[record >>> arena.chunkShift][this.keyspaces[0].payloadWord(record) + NEXT_PAGE_WORD];
+    if (this.pagesRead[slot] !== next - 1) this.markCollection(slot);
+  }
+}
+
+/** Id of the collection that a page row's key names. */
+function pageOwner(view: DataView): number {
+  return view.getUint16(1) * 2 ** 32 + view.getUint32(3);
 }

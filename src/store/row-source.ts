@@ -53,6 +53,12 @@ export interface RowSource {
     valueStart: number,
     valueEnd: number,
   ): void;
+  /**
+   * A row of the engine is not what was written: its value is not served any more. False when the row
+   * does not tell whose it is, so that nobody can know what is missing.
+   */
+  damagedRow(key: Uint8Array, keyStart: number, keyEnd: number): boolean;
+  /** Throws `RowError` when the rows are not those that the meta row counts. */
   recovered(): void;
 }
 

@@ -423,6 +423,18 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     else rows.put(cutSink, ref, keyspace.id);
   }
 
+  /** Keys whose value is damaged, in all databases. */
+  get damagedKeys(): number {
+    return this.databases.reduce((sum, { keyspace }) => sum + keyspace.damaged, 0);
+  }
+
+  /** The key of a record's row, in hex. */
+  nameOfRow(record: number): string {
+    const sink = new ByteSink(64);
+    this.rows.delete(sink, record, this.keyspaceOf(record).id);
+    return sink.written().toString('hex', 8);
+  }
+
   private keyspaceOf(record: number): Keyspace {
     const { arena } = this;
     const word = arena.i32[record >>> arena.chunkShift][((record & arena.unitMask) << 2) + 1];
@@ -511,8 +523,14 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.reader.install(key, keyStart, keyEnd, value, valueStart, valueEnd);
   }
 
+  damagedRow(key: Uint8Array, keyStart: number, keyEnd: number): boolean {
+    if (this.reader === null) throw new RowError('rows came before the meta row');
+    return this.reader.damaged(key, keyStart, keyEnd);
+  }
+
   recovered(): void {
-    this.reader?.finish();
+    const { reader } = this;
     this.reader = null;
+    reader?.finish();
   }
 }

@@ -168,6 +168,12 @@ export class ModelDatabase implements Database {
     return this.keys.size;
   }
 
+  readonly damaged = 0;
+
+  damage(): void {
+    throw new Error('nothing of the model is on disk');
+  }
+
   get expiring(): number {
     let count = 0;
     for (const value of this.keys.values()) if (value.deadline !== 0) count++;

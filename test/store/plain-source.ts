@@ -130,6 +130,10 @@ export class PlainSource implements RowSource {
     if (Number(generation) === this.generation) this.values.set(name, amount);
   }
 
+  damagedRow(): boolean {
+    return false;
+  }
+
   recovered(): void {
     if (this.installed) throw new Error('recovered twice');
     this.installed = true;
