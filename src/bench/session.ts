@@ -152,8 +152,11 @@ class Life {
     }
     watcher.phase('drain');
     const began = performance.now();
-    // Ours writes back when it must; SAVE makes it do so now, and answers when it is done.
-    if (target.info.kind === 'ardent') await this.target.control.call('SAVE');
+    // Ours writes back when it must; BGREWRITEAOF makes it do so now.
+    if (target.info.kind === 'ardent') {
+      await this.target.control.call('BGREWRITEAOF');
+      while ((await this.target.control.info()).aof_rewrite_in_progress === '1') await sleep(QUIET_SAMPLE_MS);
+    }
     const settled = await this.drain();
     const sample = sampler.take();
     session.drain = {

@@ -212,9 +212,7 @@ function persistenceSection(server: Server): InfoFields {
     async_loading: 0,
     ...server.persistence.info(),
     aof_enabled: server.log === null ? 0 : 1,
-    aof_rewrite_in_progress: 0,
     aof_rewrite_scheduled: 0,
-    aof_last_bgrewrite_status: 'ok',
     aof_last_write_status: server.logWriter.failing ? 'err' : 'ok',
   };
   if (loading !== null) {

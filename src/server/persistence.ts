@@ -41,6 +41,9 @@ export class Persistence {
   private lastSeconds = -1;
   private lastKeptBytes = 0;
   private saves = 0;
+  /** Checkpoints asked for by BGREWRITEAOF that have not ended, and how the last one ended. */
+  private rewrites = 0;
+  private rewriteOk = true;
 
   constructor(server: Server) {
     this.server = server;
@@ -171,6 +174,23 @@ export class Persistence {
   }
 
   /** INFO's rdb_ fields. */
+  /** What BGREWRITEAOF is for, a shorter log, is what a checkpoint brings. */
+  rewriteLog(): void {
+    const { durability, logger } = this.server;
+    if (durability?.checkpoint === undefined) return;
+    this.rewrites++;
+    durability
+      .checkpoint()
+      .then(
+        () => (this.rewriteOk = true),
+        (error: unknown) => {
+          this.rewriteOk = false;
+          logger.error(`checkpoint failed: ${describe(error)}`);
+        },
+      )
+      .finally(() => this.rewrites--);
+  }
+
   info(): InfoFields {
     const { current, server } = this;
     const now = Math.floor(Date.now() / 1000);
@@ -191,6 +211,8 @@ export class Persistence {
       rdb_current_bgsave_time_sec: current?.background === true ? now - current.startedAt : -1,
       rdb_saves: this.saves,
       rdb_last_cow_size: this.lastKeptBytes,
+      aof_rewrite_in_progress: this.rewrites > 0 ? 1 : 0,
+      aof_last_bgrewrite_status: this.rewriteOk ? 'ok' : 'err',
     };
   }
 }

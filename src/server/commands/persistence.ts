@@ -33,14 +33,6 @@ function backgroundSave(context: Context): void {
   reply.simple('Background saving started');
 }
 
-/** What BGREWRITEAOF is for, a shorter log, is what a checkpoint brings. */
-function rewriteLog({ server, reply }: Context): void {
-  server.durability?.checkpoint?.().catch((error: unknown) => {
-    server.logger.error(`checkpoint failed: ${describe(error)}`);
-  });
-  reply.simple('Background append only file rewriting started');
-}
-
 const saving = {
   flags: ['admin', 'noscript', 'no_async_loading'],
   categories: [],
@@ -84,6 +76,9 @@ export const persistenceCommands: readonly Command[] = [
     arity: 1,
     complexity: 'O(1)',
     summary: 'Begins a checkpoint, after which older log segments are deleted',
-    run: rewriteLog,
+    run({ server, reply }) {
+      server.persistence.rewriteLog();
+      reply.simple('Background append only file rewriting started');
+    },
   },
 ];
