@@ -28,10 +28,11 @@ if ! have node npm || ! node -e 'const [a, b] = process.versions.node.split(".")
   exit 1
 fi
 
-# node_modules is current when its copy of the lock file is as new as ours.
-if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
+# node_modules is current when it was installed from this very lock file.
+if ! cmp -s package-lock.json node_modules/.installed-lock.json; then
   say 'Installing npm packages'
   npm ci --no-audit --no-fund --loglevel=error >&2
+  cp package-lock.json node_modules/.installed-lock.json
 fi
 install_packages redis-server redis-benchmark redis-cli -- redis-server redis-tools
 
