@@ -215,7 +215,7 @@ const engines = options.engines.split(',').filter(Boolean);
 const repeats = Number(options.repeats);
 const seconds = Number(options.seconds);
 const main = new URL('../dist/cli/main.js', import.meta.url).pathname;
-const bare = new URL('bare-responder.mjs', import.meta.url).pathname;
+const bare = new URL('../dist/bench/bare-responder.js', import.meta.url).pathname;
 
 for (const engine of engines) {
   await start(engine, process.execPath, (port, dir) => [

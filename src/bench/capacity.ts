@@ -2,7 +2,7 @@
  * The way to the knee: rates stepped up until the target no longer follows. What a user wants to know of
  * a server is the latency below the knee; above it the queue grows and latency says only for how long.
  */
-import type { Capacity, Run, WorkloadInfo } from '../results/results.ts';
+import type { Capacity, Run, WorkloadInfo } from '../results/document.ts';
 import { median } from './statistics.ts';
 
 /** An open loop that reaches less than this of its rate is overloaded. */

@@ -6,42 +6,21 @@
 import type { LoadControl } from './control.ts';
 import type { Lane } from './lane.ts';
 import type { LoadSpec } from './load-spec.ts';
+import { Loop } from './loop.ts';
 import type { Recorder } from './recorder.ts';
 import { ReplyKind } from '../resp/reply-scanner.ts';
 
-/** A way to send load. */
-export interface Loop {
-  start(now: number): void;
-  replies(lane: number, count: number, kinds: Uint8Array, unusual: number, now: number): void;
-  /** Called every few milliseconds, for limits that no reply brings about. */
-  tick(now: number): void;
-  readonly done: boolean;
-  /** Requests that were due but not sent. */
-  readonly unsent: number;
-}
-
-export class ClosedLoop implements Loop {
-  done = false;
-  readonly unsent = 0;
-  private readonly lanes: readonly Lane[];
-  private readonly spec: LoadSpec;
-  private readonly recorder: Recorder;
-  private readonly control: LoadControl;
-  private readonly onMeasure: () => void;
+export class ClosedLoop extends Loop {
   private readonly sentAt: Float64Array;
   private readonly asked: Int32Array;
   private readonly answered: Int32Array;
   /** Whether the batch in flight belongs to the measured part. */
   private readonly counted: Uint8Array;
   private readonly mixed: boolean;
-  private measuring = false;
   private warmupLeft: number;
   private warmupEnds = 0;
-  private left: number;
-  private deadline = Infinity;
   private busyLanes = 0;
 
-  /** @param onMeasure called when the warm-up is over */
   constructor(
     lanes: readonly Lane[],
     spec: LoadSpec,
@@ -49,18 +28,13 @@ export class ClosedLoop implements Loop {
     control: LoadControl,
     onMeasure: () => void,
   ) {
-    this.lanes = lanes;
-    this.spec = spec;
-    this.recorder = recorder;
-    this.control = control;
-    this.onMeasure = onMeasure;
+    super(lanes, spec, recorder, control, onMeasure);
     this.sentAt = new Float64Array(lanes.length);
     this.asked = new Int32Array(lanes.length);
     this.answered = new Int32Array(lanes.length);
     this.counted = new Uint8Array(lanes.length);
     this.mixed = spec.mix.length > 1;
     this.warmupLeft = spec.warmupSeconds > 0 ? (spec.warmupRequests ?? Infinity) : 0;
-    this.left = spec.requests ?? Infinity;
   }
 
   start(now: number): void {
@@ -73,9 +47,7 @@ export class ClosedLoop implements Loop {
     let count = this.spec.pipeline;
     if (!this.measuring) {
       if (this.warmupLeft <= 0 || now >= this.warmupEnds) {
-        this.measuring = true;
-        this.recorder.begin(now);
-        this.onMeasure();
+        this.measure(now);
         if (this.spec.seconds !== null) this.deadline = now + this.spec.seconds * 1000;
       } else {
         count = Math.min(count, this.warmupLeft);
@@ -119,13 +91,10 @@ export class ClosedLoop implements Loop {
   }
 
   tick(now: number): void {
-    if (this.control.stopped && now - this.recorder.endedAt > STOP_PATIENCE_MS) this.done = true;
+    if (this.abandoned(now)) this.done = true;
   }
 
   private finishWhenIdle(): void {
     if (this.busyLanes === 0) this.done = true;
   }
 }
-
-/** After a stop, replies that are still outstanding are waited for so long. */
-export const STOP_PATIENCE_MS = 500;

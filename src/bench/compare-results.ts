@@ -1,5 +1,6 @@
 /** Two results documents side by side: what became higher or lower, and whether that is proven. */
-import type { Results, Run } from '../results/results.ts';
+import type { Results, Run } from '../results/document.ts';
+import { voidingBadges } from './cells.ts';
 import { compare, median, type Difference } from './statistics.ts';
 
 export interface ComparedRow {
@@ -9,6 +10,8 @@ export interface ComparedRow {
   before: number;
   after: number;
   difference: Difference;
+  /** Badges on either side that leave nothing to be proven, as `NOISY before`; empty: none. */
+  voidedBy: string[];
   /** Lower by more than was allowed, and proven. */
   regression: boolean;
 }
@@ -40,6 +43,11 @@ export function compareResults(before: Results, after: Results, maxRegression: n
         continue;
       }
       const difference = compare(b, a);
+      const badges = (results: Results, id: string, when: string): string[] => {
+        const cell = results.cells.find((one) => one.workload === workload.id && one.target === id);
+        return cell === undefined ? [] : voidingBadges(cell).map((name) => `${name} ${when}`);
+      };
+      const voidedBy = [...badges(before, target.id, 'before'), ...badges(after, other, 'after')];
       rows.push({
         workload: workload.id,
         label: workload.label,
@@ -47,7 +55,9 @@ export function compareResults(before: Results, after: Results, maxRegression: n
         before: median(a),
         after: median(b),
         difference,
-        regression: difference.verdict === 'lower' && difference.ratio < 1 - maxRegression,
+        voidedBy,
+        regression:
+          voidedBy.length === 0 && difference.verdict === 'lower' && difference.ratio < 1 - maxRegression,
       });
     }
   }

@@ -1,5 +1,7 @@
 /** A quiet connection beside the load, for what the bench itself asks of a target. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import type { Child } from './child.ts';
 import type { Address } from './load-spec.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
@@ -36,6 +38,20 @@ export class ControlConnection {
       throw reason ?? error;
     }
     return new ControlConnection(client);
+  }
+
+  /** As `open`, tried again until a server that is starting answers. Throws when it has ended, or time is over. */
+  static async openWhenUp(address: Address, timeoutMs: number, server: Child): Promise<ControlConnection> {
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      if (!server.running) throw new Error(server.obituary());
+      try {
+        return await ControlConnection.open(address);
+      } catch (error) {
+        if (performance.now() > deadline) throw error;
+        await sleep(10);
+      }
+    }
   }
 
   /** One command line without placeholders; arguments with blanks in them apart. */

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, cpus, hostname, loadavg, release, tmpdir, totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import type { Environment } from '../results/results.ts';
+import type { Environment } from '../results/document.ts';
 
 /** Load per processor at the start above which the machine is not quiet. */
 const QUIET_LOAD = 0.5;

@@ -9,7 +9,7 @@ import {
   encodeIntoCompressedBase64,
   type Histogram,
 } from 'hdr-histogram-js';
-import type { Latency } from '../results/results.ts';
+import type { Latency } from '../results/document.ts';
 
 /** Latencies are counted in ticks of 100 ns. */
 const TICKS_PER_MS = 10_000;

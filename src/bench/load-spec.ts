@@ -71,6 +71,8 @@ export interface LoadReport {
   intervals: LoadInterval[];
   /** Busy share of the worker's event loop while measuring. */
   utilisation: number;
+  /** Processor time of the worker's thread, by the time measured; null where the kernel does not tell. */
+  cpuShare: number | null;
   gcPauseMs: number;
   /** Stopped before its limits were reached. */
   interrupted: boolean;

@@ -1,4 +1,5 @@
 /** A load worker: opens its connections, waits for the common start, runs its loop, reports. */
+import { readFileSync } from 'node:fs';
 import { PerformanceObserver } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ReplyKind } from '../resp/reply-scanner.ts';
@@ -6,17 +7,27 @@ import type { CommandDefaults } from '../workloads/command-line.ts';
 import { parseDistribution } from '../workloads/distribution.ts';
 import { createRequestSource, KeyDraws, longestValue } from '../workloads/request-source.ts';
 import { largest, parseSizes, ValuePool } from '../workloads/values.ts';
-import { ClosedLoop, type Loop } from './closed-loop.ts';
+import { ClosedLoop } from './closed-loop.ts';
 import { LoadControl } from './control.ts';
 import { IoredisLane } from './ioredis-lane.ts';
 import type { Lane, LaneEvents } from './lane.ts';
 import type { LoadReport, LoadSpec } from './load-spec.ts';
+import type { Loop } from './loop.ts';
 import { OpenLoop } from './open-loop.ts';
 import { RawLane, ReadBuffer } from './raw-lane.ts';
 import { Recorder } from './recorder.ts';
 import { ReadCheck } from './read-check.ts';
 
 const TICK_MS = 20;
+
+/** Processor time of this thread (schedstat of proc(5)); null where the kernel does not keep it. */
+function threadCpuMs(): number | null {
+  try {
+    return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[0]) / 1e6;
+  } catch {
+    return null;
+  }
+}
 
 export default async function runLoad(spec: LoadSpec): Promise<LoadReport> {
   const control = new LoadControl(spec.control);
@@ -89,6 +100,7 @@ export default async function runLoad(spec: LoadSpec): Promise<LoadReport> {
       userBytes: 0,
       unsent: 0,
       utilisation: 0,
+      cpuShare: null,
       gcPauseMs: 0,
       interrupted: control.stopped,
       failure: `cannot connect: ${(refused.reason as Error).message}`,
@@ -105,10 +117,14 @@ export default async function runLoad(spec: LoadSpec): Promise<LoadReport> {
   });
   collections.observe({ entryTypes: ['gc'] });
   let before = performance.eventLoopUtilization();
+  let cpuBefore = threadCpuMs();
+  let cpuFrom = performance.now();
   const userBytesBefore = (): number => lanes.reduce((sum, lane) => sum + lane.source.userBytes, 0);
   let userBytes = 0;
   const onMeasure = (): void => {
     before = performance.eventLoopUtilization();
+    cpuBefore = threadCpuMs();
+    cpuFrom = performance.now();
     userBytes = userBytesBefore();
   };
   const running =
@@ -138,6 +154,9 @@ export default async function runLoad(spec: LoadSpec): Promise<LoadReport> {
     });
   }
   const utilisation = performance.eventLoopUtilization(before).utilization;
+  const cpu = threadCpuMs();
+  const cpuShare =
+    cpu === null || cpuBefore === null ? null : (cpu - cpuBefore) / (performance.now() - cpuFrom);
   const sent = userBytesBefore() - userBytes;
   for (const lane of lanes) lane.close();
   await sleep(0);
@@ -147,6 +166,7 @@ export default async function runLoad(spec: LoadSpec): Promise<LoadReport> {
     userBytes: sent,
     unsent: running.unsent,
     utilisation,
+    cpuShare,
     gcPauseMs,
     interrupted: control.stopped,
     failure,

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Piscina } from 'piscina';
-import type { Latency } from '../results/results.ts';
+import type { Latency } from '../results/document.ts';
 import { LoadControl } from './control.ts';
 import { LatencyCounts, type SparseCounts } from './latency.ts';
 import type { LoadReport, LoadSpec } from './load-spec.ts';
@@ -37,6 +37,7 @@ export interface LoadOutcome {
   series: LoadPoint[];
   /** Of the busiest worker. */
   utilisation: number;
+  cpuShare: number | null;
   gcPauseMs: number;
   interrupted: boolean;
   failure: string | null;
@@ -155,6 +156,9 @@ function mergeReports(reports: LoadReport[], intervalSeconds: number): LoadOutco
       })) ?? null,
     series: mergeSeries(reports, startedAt, intervalSeconds),
     utilisation: Math.max(...reports.map((report) => report.utilisation)),
+    cpuShare: reports.some(({ cpuShare }) => cpuShare === null)
+      ? null
+      : Math.max(...reports.map(({ cpuShare }) => cpuShare!)),
     gcPauseMs: Math.max(...reports.map((report) => report.gcPauseMs)),
     interrupted: reports.some((report) => report.interrupted),
     failure: reports.find((report) => report.failure !== null)?.failure ?? null,

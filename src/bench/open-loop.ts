@@ -8,9 +8,9 @@
  * it waits, and its time runs.
  */
 import type { LoadControl } from './control.ts';
-import { STOP_PATIENCE_MS, type Loop } from './closed-loop.ts';
 import type { Lane } from './lane.ts';
 import type { LoadSpec } from './load-spec.ts';
+import { Loop, STOP_PATIENCE_MS } from './loop.ts';
 import type { Recorder } from './recorder.ts';
 import { Random } from '../workloads/random.ts';
 import { ReplyKind } from '../resp/reply-scanner.ts';
@@ -18,14 +18,7 @@ import { ReplyKind } from '../resp/reply-scanner.ts';
 /** When the next request is due further away than this, a timer (exact to about 1 ms) waits for it. */
 const TIMER_WORTH_MS = 2;
 
-export class OpenLoop implements Loop {
-  done = false;
-  unsent = 0;
-  private readonly lanes: readonly Lane[];
-  private readonly spec: LoadSpec;
-  private readonly recorder: Recorder;
-  private readonly control: LoadControl;
-  private readonly onMeasure: () => void;
+export class OpenLoop extends Loop {
   private readonly random: Random;
   private readonly depth: number;
   /** Per lane a ring of `depth` requests in flight: due, sent, operation. */
@@ -41,9 +34,6 @@ export class OpenLoop implements Loop {
   private nextDue = 0;
   private readonly gapMs: number;
   private measureFrom = 0;
-  private deadline = Infinity;
-  private left: number;
-  private measuring = false;
   private scheduled = false;
 
   constructor(
@@ -53,13 +43,9 @@ export class OpenLoop implements Loop {
     control: LoadControl,
     onMeasure: () => void,
   ) {
+    super(lanes, spec, recorder, control, onMeasure);
     const depth = spec.pipeline;
     const places = lanes.length * depth;
-    this.lanes = lanes;
-    this.spec = spec;
-    this.recorder = recorder;
-    this.control = control;
-    this.onMeasure = onMeasure;
     this.random = new Random(spec.seed, 0x0be7 + spec.worker);
     this.depth = depth;
     this.dueAt = new Float64Array(places);
@@ -70,7 +56,6 @@ export class OpenLoop implements Loop {
     this.free = Int32Array.from({ length: places }, (_, i) => i % lanes.length);
     this.freeCount = places;
     this.gapMs = 1000 / spec.open!.rate;
-    this.left = spec.requests ?? Infinity;
   }
 
   start(now: number): void {
@@ -92,11 +77,11 @@ export class OpenLoop implements Loop {
     if (this.done) return;
     while (this.nextDue <= now && this.nextDue < this.deadline && this.left > 0 && this.freeCount > 0) {
       if (this.control.stopped) break;
-      if (!this.measuring && this.nextDue >= this.measureFrom) this.measure(now);
+      if (!this.measuring && this.nextDue >= this.measureFrom) this.begin(now);
       this.send(this.nextDue, now);
       this.nextDue += this.gap();
     }
-    if (!this.measuring && now >= this.measureFrom) this.measure(now);
+    if (!this.measuring && now >= this.measureFrom) this.begin(now);
     if (this.nextDue >= this.deadline || this.left <= 0 || this.control.stopped) {
       if (this.freeCount === this.free.length) this.finish(now);
       return;
@@ -104,10 +89,8 @@ export class OpenLoop implements Loop {
     if (this.freeCount > 0) this.schedule(now);
   }
 
-  private measure(now: number): void {
-    this.measuring = true;
-    this.recorder.begin(Math.max(this.measureFrom, Math.min(now, this.nextDue)));
-    this.onMeasure();
+  private begin(now: number): void {
+    this.measure(Math.max(this.measureFrom, Math.min(now, this.nextDue)));
   }
 
   private schedule(now: number): void {
@@ -151,7 +134,7 @@ export class OpenLoop implements Loop {
 
   tick(now: number): void {
     if (now > this.deadline + STOP_PATIENCE_MS) this.finish(now);
-    else if (this.control.stopped && now - this.recorder.endedAt > STOP_PATIENCE_MS) this.finish(now);
+    else if (this.abandoned(now)) this.finish(now);
     else this.pump(now);
   }
 

@@ -1,5 +1,5 @@
 /** What a run of the bench will do: rows, columns, repeats and limits. */
-import type { WorkloadInfo } from '../results/results.ts';
+import type { WorkloadInfo } from '../results/document.ts';
 import { parseDistribution } from '../workloads/distribution.ts';
 import { parseSizes } from '../workloads/values.ts';
 import { accessOf, type Workload } from '../workloads/workload.ts';

@@ -106,7 +106,7 @@ export class Recorder {
 
   report(): Omit<
     LoadReport,
-    'utilisation' | 'gcPauseMs' | 'interrupted' | 'failure' | 'userBytes' | 'unsent'
+    'utilisation' | 'cpuShare' | 'gcPauseMs' | 'interrupted' | 'failure' | 'userBytes' | 'unsent'
   > {
     if (this.interval.total > 0) this.cut(this.endedAt);
     return {

@@ -118,6 +118,7 @@ export async function runRedisBenchmark(
     operations: null,
     series: [],
     utilisation: 0,
+    cpuShare: null,
     gcPauseMs: 0,
     interrupted: false,
     failure: null,

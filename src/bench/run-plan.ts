@@ -3,9 +3,10 @@
  * fresh server, so that a drift of the machine touches all of them alike. After every session the
  * results so far are handed on: what was measured is never lost.
  */
-import type { Cell, Results, Run, Session } from '../results/results.ts';
-import { RESULTS_FORMAT, RESULTS_VERSION } from '../results/results.ts';
+import type { Cell, ClientCeiling, Results, Run, Session } from '../results/document.ts';
+import { RESULTS_FORMAT, RESULTS_VERSION } from '../results/document.ts';
 import { capacitiesOf } from './capacity.ts';
+import { clientCeilings } from './ceiling.ts';
 import { cellsOf } from './cells.ts';
 import { describeEnvironment } from './environment.ts';
 import type { LoadPool } from './load.ts';
@@ -44,6 +45,8 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
   const startedAt = new Date().toISOString();
   const sessions: Session[] = [];
   const runs: Run[] = [];
+  let clientCeiling: ClientCeiling[] = [];
+  const stopping = (): boolean => control.stopReason() !== null;
 
   const document = (final: boolean, reason: string | null): Results => {
     const targets = plan.targets.map(({ info }) => info);
@@ -54,6 +57,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
       runs,
       sessions,
       baseline: plan.baseline,
+      clientCeiling,
       mergeLatencies: final,
     });
     const capacity = capacitiesOf(workloads, runs);
@@ -74,6 +78,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
       targets,
       workloads,
       baseline: plan.baseline,
+      ...(clientCeiling.length > 0 ? { clientCeiling } : {}),
       sessions,
       runs,
       cells,
@@ -82,8 +87,14 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
     };
   };
 
+  const { driver } = plan.settings;
+  const closed = plan.rows.filter(({ open }) => open === null).map(({ pipeline }) => pipeline);
+  if (driver !== 'redis-benchmark' && closed.length > 0) {
+    control.watcher.phase('the client’s own ceiling');
+    clientCeiling = await clientCeilings(closed, { ...plan.settings, driver }, control.pool, stopping);
+  }
+
   const startFailures = new Map<Target, number>();
-  const stopping = (): boolean => control.stopReason() !== null;
   for (let repeat = 1; repeat <= plan.repeats; repeat++) {
     const order = repeat % 2 === 1 ? plan.targets : [...plan.targets].reverse();
     for (const target of order) {

@@ -1,5 +1,5 @@
 /** Watches a target from outside while it works: one sample of /proc an interval, at little cost. */
-import type { Resources, Series } from '../results/results.ts';
+import type { Resources, Series } from '../results/document.ts';
 import type { LoadPoint } from './load.ts';
 import { diskBytes, sampleProcess, type ProcessSample } from './process-sample.ts';
 

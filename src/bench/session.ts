@@ -3,7 +3,7 @@
  * order, stopped. A row that fails is recorded and does not lose the others.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Run, Session } from '../results/results.ts';
+import type { Run, Session } from '../results/document.ts';
 import { STRINGS } from '../workloads/builtin.ts';
 import type { Preload } from '../workloads/workload.ts';
 import { runRedisBenchmark } from './redis-benchmark.ts';
@@ -22,6 +22,9 @@ const LOAD_TIMEOUT_SECONDS = 60;
 const QUIET_MS = 300;
 const QUIET_SAMPLE_MS = 50;
 const QUIET_CPU_SHARE = 0.1;
+
+/** What a server says to a command that it does not have, or only half. */
+const UNKNOWN_COMMAND = /unknown (sub)?command/i;
 
 /** Who wants to see what goes on. */
 export interface Watcher {
@@ -305,6 +308,8 @@ function toRun(
   sampler: Sampler,
 ): SessionOutcome['runs'][number] {
   const failed = error !== null || outcome === null || outcome.requests === 0;
+  const refusal = error ?? (outcome?.errors === outcome?.requests ? outcome?.firstError : null) ?? '';
+  const unsupported = UNKNOWN_COMMAND.test(refusal);
   const { samples } = sampler;
   const from = outcome?.startedAt ?? 0;
   const first = samples[0];
@@ -314,8 +319,8 @@ function toRun(
     target,
     repeat,
     startedAt,
-    state: failed ? 'failed' : 'ok',
-    ...(failed ? { error: error ?? 'no request was answered' } : {}),
+    state: unsupported ? 'unsupported' : failed ? 'failed' : 'ok',
+    ...(unsupported ? { error: refusal } : failed ? { error: error ?? 'no request was answered' } : {}),
     seconds: outcome?.seconds ?? 0,
     requests: outcome?.requests ?? 0,
     opsPerSecond: outcome?.opsPerSecond ?? 0,
@@ -350,6 +355,7 @@ function toRun(
       workers,
       cpuSeconds: first && last ? last.clientCpuSeconds - first.clientCpuSeconds : null,
       utilisation: outcome?.utilisation ?? null,
+      cpuShare: outcome?.cpuShare ?? null,
       gcPauseMs: outcome?.gcPauseMs ?? null,
     },
     series: seriesOf(samples, outcome?.series ?? [], from),

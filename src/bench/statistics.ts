@@ -2,7 +2,7 @@
  * Statistics over runs. The run is the unit: requests within a run are correlated, so no interval is
  * ever computed from their number. Methods and their sources: docs/statistics.md.
  */
-import type { Estimate } from '../results/results.ts';
+import type { Estimate } from '../results/document.ts';
 
 /** With fewer runs on a side no verdict is given: 5 against 5 is the least at which exact p reaches 0.01. */
 export const RUNS_FOR_VERDICT = 5;

@@ -4,9 +4,8 @@
  */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { TargetInfo } from '../results/results.ts';
+import type { TargetInfo } from '../results/document.ts';
 import { Child, freePort, freshDirectory, removeDirectory } from './child.ts';
 import { ControlConnection } from './control-connection.ts';
 import type { Address } from './load-spec.ts';
@@ -68,7 +67,7 @@ function ownTarget(
         const began = performance.now();
         child = await Child.start(command, args(port, directory), directory, join(directory, 'output.log'));
         const address = { host: '127.0.0.1', port };
-        const control = await connectWhenUp(address, child);
+        const control = await ControlConnection.openWhenUp(address, START_TIMEOUT_MS, child);
         const startSeconds = (performance.now() - began) / 1000;
         const process = child;
         const server = await control.info();
@@ -97,19 +96,6 @@ function ownTarget(
       }
     },
   };
-}
-
-async function connectWhenUp(address: Address, child: Child): Promise<ControlConnection> {
-  const deadline = performance.now() + START_TIMEOUT_MS;
-  for (;;) {
-    if (!child.running) throw new Error(child.obituary());
-    try {
-      return await ControlConnection.open(address);
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-      await sleep(10);
-    }
-  }
 }
 
 export interface RedisOptions {

@@ -7,7 +7,7 @@ import { runPlan } from '../bench/run-plan.ts';
 import { toBenchmarkCsv, toCsv } from '../report/csv.ts';
 import { formatCount, formatDuration } from '../report/format.ts';
 import { LiveProgress, PlainProgress, QuietProgress, type Progress } from '../report/progress.ts';
-import type { Results, Run } from '../results/results.ts';
+import type { Cell, Results, Run } from '../results/document.ts';
 import { renderHtml } from '../report/html/page.ts';
 import { matrixTable, renderText, targetTable } from '../report/table.ts';
 import type { OutputArguments } from './bench-options.ts';
@@ -161,8 +161,8 @@ export function printResults(results: Results, args: OutputArguments, files: str
 function failuresOf(results: Results): string[] {
   const reasons = new Map<string, number>();
   for (const cell of results.cells) {
-    if (cell.state !== 'failed') continue;
-    const text = `${cell.target}: ${cell.reason}`;
+    if (cell.state !== 'failed' && cell.state !== 'unsupported') continue;
+    const text = `${cell.target}: ${cell.state === 'unsupported' ? 'unsupported: ' : ''}${cell.reason}`;
     reasons.set(text, (reasons.get(text) ?? 0) + 1);
   }
   return [...reasons].map(([text, count]) => (count === 1 ? text : `${text} (${count} rows)`));
@@ -171,8 +171,10 @@ function failuresOf(results: Results): string[] {
 export function exitCodeOf(results: Results): number {
   if (results.state === 'partial') return EXIT.interrupted;
   if (results.runs.some((run) => (run.verified?.wrong ?? 0) > 0)) return EXIT.data;
-  const ok = results.cells.filter(({ state }) => state === 'ok').length;
-  if (ok === results.cells.length) return EXIT.ok;
+  const count = (state: Cell['state']): number => results.cells.filter((cell) => cell.state === state).length;
+  const ok = count('ok');
+  // What a server does not offer is a finding, not a failure; nothing at all was not asked for.
+  if (ok + count('unsupported') === results.cells.length && ok > 0) return EXIT.ok;
   const unreachable =
     results.sessions.length > 0 &&
     results.sessions.every(({ startSeconds, state }) => state === 'failed' && startSeconds === null);

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Argv } from 'yargs';
 import { compareResults } from '../bench/compare-results.ts';
-import { parseResults } from '../results/results.ts';
+import { parseResults } from '../results/document.ts';
 import { comparisonTable, renderText } from '../report/table.ts';
 import { EXIT, exitWith, UsageError } from './exit-codes.ts';
 
@@ -49,6 +49,9 @@ export const handler = (args: CompareArguments): Promise<void> =>
         lines.push('Settings that differ:', ...compared.differences.map((text) => `  ${text}`));
       if (compared.unmatched.length > 0)
         lines.push(`In one of the two only: ${compared.unmatched.join(', ')}`);
+      const voided = compared.rows.filter(({ voidedBy }) => voidedBy.length > 0).length;
+      if (voided > 0)
+        lines.push(`${voided} ${voided === 1 ? 'row is' : 'rows are'} void: nothing follows from such runs.`);
       const few = compared.rows.filter(({ difference }) => difference.verdict === 'too few runs').length;
       if (few > 0)
         lines.push(`${few} ${few === 1 ? 'row has' : 'rows have'} too few runs for a verdict (5 a side).`);

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { Argv } from 'yargs';
 import { toBenchmarkCsv, toCsv } from '../report/csv.ts';
 import { renderHtml } from '../report/html/page.ts';
-import { METRICS, parseResults, type MetricName } from '../results/results.ts';
+import { METRICS, parseResults, type MetricName } from '../results/document.ts';
 import { matrixTable, renderMarkdown, renderText } from '../report/table.ts';
 import { EXIT, exitWith } from './exit-codes.ts';
 

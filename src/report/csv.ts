@@ -1,6 +1,6 @@
 /** Results as CSV: one line a run, for spreadsheets; and redis-benchmark's own form. */
 import { stringify } from 'csv-stringify/sync';
-import type { Results } from '../results/results.ts';
+import type { Results } from '../results/document.ts';
 
 const COLUMNS = [
   'workload',
@@ -31,12 +31,17 @@ const COLUMNS = [
   'disk_bytes',
   'client_utilisation',
   'started_at',
+  'cell_badges',
+  'cell_verdict',
   'error',
 ] as const;
 
 export function toCsv(results: Results): string {
   const rows = results.runs.map((run) => {
     const { latency, intendedLatency, resources } = run;
+    const cell = results.cells.find(
+      ({ workload, target }) => workload === run.workload && target === run.target,
+    );
     return [
       run.workload,
       run.target,
@@ -66,6 +71,8 @@ export function toCsv(results: Results): string {
       resources?.diskBytes,
       run.client.utilisation,
       run.startedAt,
+      cell?.badges.map(({ name }) => name).join(' '),
+      cell?.versus?.verdict,
       run.error,
     ];
   });

@@ -9,7 +9,7 @@ import type { Sampler } from '../bench/sampler.ts';
 import type { Watcher } from '../bench/session.ts';
 import type { Row } from '../bench/plan.ts';
 import { formatBytes, formatCount, formatDuration, formatMicroseconds } from './format.ts';
-import type { Run } from '../results/results.ts';
+import type { Run } from '../results/document.ts';
 
 const REDRAW_MS = 200;
 const BAR_CELLS = 28;

@@ -1,7 +1,7 @@
 /** The matrix as a table for terminals and Markdown: rows are workloads, columns targets. */
 import { formatCount, formatMicroseconds, formatRatio, formatBytes } from './format.ts';
 import type { ComparedResults } from '../bench/compare-results.ts';
-import type { Cell, MetricName, Results } from '../results/results.ts';
+import type { Cell, MetricName, Results } from '../results/document.ts';
 
 export const METRIC_TITLES: Record<MetricName, string> = {
   opsPerSecond: 'operations per second',
@@ -51,7 +51,7 @@ export interface TextTable {
 
 function cellText(cell: Cell | undefined, metric: MetricName, used: Set<keyof typeof BADGE_MARKS>): string {
   if (cell === undefined || cell.state === 'missing') return '–';
-  if (cell.state === 'failed') return 'failed';
+  if (cell.state !== 'ok') return cell.state;
   const estimate = cell.metrics[metric];
   if (estimate === undefined) return '–';
   // Unequal durability holds for a whole column and is told once, below the table.
@@ -66,6 +66,7 @@ export function matrixTable(results: Results, metric: MetricName): TextTable {
   const { targets, workloads, baseline } = results;
   const used = new Set<keyof typeof BADGE_MARKS>();
   const ratios = metric === 'opsPerSecond' && baseline !== '';
+  let voided = false;
   const header = [
     'workload',
     ...targets.flatMap(({ id, label }) => (ratios && id !== baseline ? [label, '×'] : [label])),
@@ -80,13 +81,22 @@ export function matrixTable(results: Results, metric: MetricName): TextTable {
       if (!ratios || id === baseline) return [text];
       const versus = cell?.versus;
       const mark = versus?.verdict === 'higher' ? '▲' : versus?.verdict === 'lower' ? '▼' : ' ';
-      return [text, versus ? `${formatRatio(versus.ratio)}${mark}` : ''];
+      if (versus?.verdict === 'void') voided = true;
+      return [
+        text,
+        !versus
+          ? ''
+          : versus.verdict === 'void'
+            ? `(${formatRatio(versus.ratio)})`
+            : `${formatRatio(versus.ratio)}${mark}`,
+      ];
     }),
   ]);
   const legend = [...used].map((name) => `${BADGE_MARKS[name]}  ${name}`);
   const base = targets.find(({ id }) => id === baseline);
   if (ratios && base !== undefined) {
     legend.push(`×  ratio to ${base.label}; ▲ ▼ proven higher or lower (at least 5 runs a side, p < 0.01)`);
+    if (voided) legend.push('(×)  void: a mark of the cell, or of its base, says why it proves nothing');
     const unequal = targets.filter(({ durability }) => durability.class !== base.durability.class);
     for (const target of unequal) {
       legend.push(
@@ -185,7 +195,7 @@ export function comparisonTable(compared: ComparedResults): TextTable {
   return {
     title: 'operations per second, before and after',
     header: ['workload', 'target', 'before', 'after', 'ratio', '95% interval', 'p', ''],
-    rows: compared.rows.map(({ label, target, before, after, difference, regression }) => [
+    rows: compared.rows.map(({ label, target, before, after, difference, regression, voidedBy }) => [
       label,
       target,
       formatCount(before),
@@ -193,7 +203,7 @@ export function comparisonTable(compared: ComparedResults): TextTable {
       formatRatio(difference.ratio),
       `${difference.low.toFixed(2)}–${difference.high.toFixed(2)}`,
       difference.p === null ? '–' : difference.p.toFixed(3),
-      regression ? 'REGRESSION' : difference.verdict,
+      voidedBy.length > 0 ? `void: ${voidedBy.join(', ')}` : regression ? 'REGRESSION' : difference.verdict,
     ]),
     legend: [],
   };

@@ -2,7 +2,7 @@
  * The document of `ardent rdb-save-load` and `ardent rdb-perf`: how long servers take to load and to save
  * data sets, and what those take of disk and memory. A data set is a file that exists or one that was generated.
  */
-import type { Environment } from './results.ts';
+import type { Environment } from './document.ts';
 
 export const SAVE_LOAD_SCHEMA = 'ardent-save-load/1';
 

@@ -205,13 +205,21 @@ export class KeyDraws {
 
 type Step = (sink: ByteSink) => void;
 
+/** What an argument is made of: text; bytes of a known length; or such as get their length when they are drawn. */
+type Part = { text: string } | { length: number; write: Step } | { draw(): number; write: Step };
+
+function decimalLength(value: number): number {
+  return value < 10 ? 1 : String(value).length;
+}
+
 class VariableRequests implements RequestSource {
   readonly operations: Uint8Array;
   readonly keys: Float64Array;
   userBytes = 0;
   private sink = new ByteSink();
   private readonly random: Random;
-  private readonly programs: Step[][];
+  /** Per operation and command. */
+  private readonly programs: Step[][][];
   /** Upper bounds of the operations' shares of [0, 1). */
   private readonly bounds: number[];
   private readonly options: SourceOptions;
@@ -233,75 +241,129 @@ class VariableRequests implements RequestSource {
     this.bounds = options.mix.map((operation) => (bound += operation.weight / total));
   }
 
-  private compile(command: CommandTemplate, operation: OperationMix): Step {
-    const argument = new ByteSink();
-    const counts = operation.access === 'write';
-    const argc = command.args.length + command.args.filter(([piece]) => piece.kind === 'range').length;
-    const writers = command.args.map((pieces) => pieces.map((piece) => this.writer(piece)));
-    return (sink) => {
-      if (!operation.inline) sink.ascii(`*${argc}\r\n`);
-      writers.forEach((pieces, index) => {
-        const [first] = command.args[index];
-        const parts = first.kind === 'range' ? this.drawRange(first) : null;
-        for (let part = 0; part < (parts === null ? 1 : 2); part++) {
-          argument.clear();
-          if (parts !== null) argument.decimal(parts[part]);
-          else for (const write of pieces) write(argument);
-          if (operation.inline) {
-            if (index > 0) sink.ascii(' ');
-          } else {
-            sink.ascii('$');
-            sink.decimal(argument.pos);
-            sink.ascii('\r\n');
-          }
-          sink.copy(argument.u8, 0, argument.pos);
-          if (!operation.inline) sink.ascii('\r\n');
-          if (counts && index > 0) this.userBytes += argument.pos;
-        }
-      });
-      if (operation.inline) sink.ascii('\r\n');
+  /** What is known beforehand becomes literal bytes; a step is left for each thing that is drawn. */
+  private compile(command: CommandTemplate, { inline, access }: OperationMix): Step[] {
+    const steps: Step[] = [];
+    let literal = '';
+    const flush = (): void => {
+      const bytes = Buffer.from(literal, 'latin1');
+      if (bytes.length > 0) steps.push((sink) => sink.copy(bytes, 0, bytes.length));
+      literal = '';
     };
+    const step = (write: Step): void => {
+      flush();
+      steps.push(write);
+    };
+    const args = command.args.flatMap((pieces) => this.partsOf(pieces));
+    const counts = access === 'write';
+    let fixedUserBytes = 0;
+    if (!inline) literal += `*${args.length}\r\n`;
+    args.forEach((parts, index) => {
+      let fixed = 0;
+      for (const part of parts)
+        fixed += 'text' in part ? part.text.length : 'length' in part ? part.length : 0;
+      const drawn = parts.flatMap((part) => ('draw' in part ? part.draw : []));
+      const counted = counts && index > 0;
+      if (counted) fixedUserBytes += fixed;
+      literal += inline ? (index > 0 ? ' ' : '') : '$';
+      if (drawn.length > 0) {
+        step((sink) => {
+          let length = 0;
+          for (const draw of drawn) length += draw();
+          if (counted) this.userBytes += length;
+          if (!inline) sink.decimal(fixed + length);
+        });
+      } else if (!inline) literal += String(fixed);
+      if (!inline) literal += '\r\n';
+      for (const part of parts) {
+        if ('text' in part) literal += part.text;
+        else step(part.write);
+      }
+      if (!inline) literal += '\r\n';
+    });
+    if (inline) literal += '\r\n';
+    flush();
+    if (fixedUserBytes > 0) steps.push(() => (this.userBytes += fixedUserBytes));
+    return steps;
   }
 
-  private drawRange(piece: Piece & { kind: 'range' }): [number, number] {
-    const start = this.random.below(piece.size - piece.width + 1);
-    return [start, start + piece.width - 1];
+  /** The arguments that one argument of a template gives. */
+  private partsOf(pieces: Piece[]): Part[][] {
+    const [first] = pieces;
+    if (first.kind !== 'range') return [pieces.map((piece) => this.part(piece))];
+    const { size, width } = first;
+    let start = 0;
+    return [
+      [
+        {
+          draw: () => decimalLength((start = this.random.below(size - width + 1))),
+          write: (sink) => sink.decimal(start),
+        },
+      ],
+      [
+        {
+          draw: () => decimalLength(start + width - 1),
+          write: (sink) => sink.decimal(start + width - 1),
+        },
+      ],
+    ];
   }
 
-  private writer(piece: Piece): Step {
+  private part(piece: Piece): Part {
     const { pool, draws, verifiable } = this.options;
-    const digits = (sink: ByteSink): void => {
+    const digits: Step = (sink) => {
       sink.ensure(KEY_DIGITS);
       sink.pos += KEY_DIGITS;
       writeDigits(sink.u8, sink.pos, KEY_DIGITS, this.lastKey);
     };
     switch (piece.kind) {
       case 'text':
-        return (sink) => sink.copy(piece.bytes, 0, piece.bytes.length);
+        return { text: piece.bytes.toString('latin1') };
       case 'index': {
         const chooser = draws.chooser(piece);
-        return (sink) => {
-          this.lastKey = chooser.next();
-          digits(sink);
+        return {
+          length: KEY_DIGITS,
+          write: (sink) => {
+            this.lastKey = chooser.next();
+            digits(sink);
+          },
         };
       }
       case 'same':
-        return digits;
-      case 'int':
-        return (sink) => sink.decimal(piece.low + this.random.below(piece.high - piece.low));
-      case 'value':
-        if (verifiable) {
-          return (sink) => {
-            const value = pool.valueOf(this.lastKey, piece.sizes);
-            sink.copy(value, 0, value.length);
+        return { length: KEY_DIGITS, write: digits };
+      case 'int': {
+        const { low, high } = piece;
+        let value = 0;
+        return {
+          draw: () => decimalLength((value = low + this.random.below(high - low))),
+          write: (sink) => sink.decimal(value),
+        };
+      }
+      case 'value': {
+        const { sizes } = piece;
+        if (sizes.kind === 'fixed' && !verifiable) {
+          const { bytes } = sizes;
+          return {
+            length: bytes,
+            write: (sink) => {
+              const place = pool.draw();
+              sink.copy(pool.bytes, place, place + bytes);
+            },
           };
         }
-        return (sink) => {
-          const place = pool.draw();
-          sink.copy(pool.bytes, place, place + sizeAt(piece.sizes, this.random.fraction()));
+        let place = 0;
+        let size = 0;
+        return {
+          draw: () => {
+            place = verifiable ? pool.placeOf(this.lastKey) : pool.draw();
+            size = verifiable ? pool.sizeOf(this.lastKey, sizes) : sizeAt(sizes, this.random.fraction());
+            return size;
+          },
+          write: (sink) => sink.copy(pool.bytes, place, place + size),
         };
+      }
       case 'range':
-        return () => {};
+        throw new RangeError('{range} must be an argument of its own');
     }
   }
 
@@ -322,7 +384,7 @@ class VariableRequests implements RequestSource {
     for (let i = 0; i < count; i++) {
       if (this.command === 0) this.operation = this.drawOperation();
       const commands = this.programs[this.operation];
-      commands[this.command](sink);
+      for (const step of commands[this.command]) step(sink);
       this.operations[i] = this.operation;
       this.keys[i] = this.lastKey;
       if (++this.command === commands.length) this.command = 0;

@@ -89,8 +89,15 @@ export class ValuePool {
 
   /** The value of key number `index`, always the same: what verification relies on. */
   valueOf(index: number, sizes: SizeSpec): Buffer {
-    const place = (index * PLACE_STEP) % POOL_BYTES;
-    const size = sizeAt(sizes, (Math.imul(index, 0x9e3779b1) >>> 0) / 4294967296);
-    return this.bytes.subarray(place, place + size);
+    const place = this.placeOf(index);
+    return this.bytes.subarray(place, place + this.sizeOf(index, sizes));
+  }
+
+  placeOf(index: number): number {
+    return (index * PLACE_STEP) % POOL_BYTES;
+  }
+
+  sizeOf(index: number, sizes: SizeSpec): number {
+    return sizeAt(sizes, (Math.imul(index, 0x9e3779b1) >>> 0) / 4294967296);
   }
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { parseResults, type Results } from '../../src/results/results.ts';
+import { parseResults, type Results } from '../../src/results/document.ts';
 import { ardent, startRedis, type RedisServer } from './fixtures.ts';
 
 let directory: string;
@@ -53,6 +53,8 @@ describe('matrix', () => {
       results.runs.filter(({ workload }) => workload !== 'set').map(({ hits, misses }) => [hits, misses]),
     ).toEqual(new Array(4).fill([2000, 0]));
     expect(results.sessions.map(({ load }) => load?.foundKeys)).toEqual([1000, 1000]);
+    expect(results.clientCeiling![0]).toMatchObject({ pipeline: 1 });
+    expect(results.clientCeiling![0].opsPerSecond).toBeGreaterThan(0);
     expect(results.seed).toBe(7);
     expect(results.rerun).toContain('--seed 7');
     // The table on the screen holds the medians of the file.
@@ -204,6 +206,33 @@ describe('bench', () => {
     expect(run.latency!.p50Us).toBeGreaterThan(0);
   });
 
+  it('a command that the server does not know is unsupported, and not a failure', async () => {
+    const name = `gone-${Date.now()}`;
+    const server = await startRedis([
+      '--rename-command',
+      'XADD',
+      name,
+      '--rename-command',
+      'ZADD',
+      name + 'z',
+    ]);
+    try {
+      const { code, stdout } = await ardent([
+        ...['bench', '-p', String(server.port), '-t', 'set,xadd,zpopmin', '-n', '500', '-r', '50'],
+        ...['--out', join(directory, 'out')],
+      ]);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^XADD +unsupported/m);
+      expect(resultsIn(join(directory, 'out')).cells.map(({ state }) => state)).toEqual([
+        'ok',
+        'unsupported',
+        'unsupported',
+      ]);
+    } finally {
+      await server.stop();
+    }
+  });
+
   it('a command of one’s own; JSON lines', async () => {
     const { code, stdout } = await ardent(
       bench('-n', '300', '--json', 'hset', 'h', 'f:__rand_int__', '{value 5}'),
@@ -290,6 +319,8 @@ describe('compare and report', () => {
       order: index,
       opsPerSecond: rate * factor,
     }));
+    // How the real run went depends on what else the machine does.
+    results.cells[0].badges = [];
     const path = join(out, 'results.json');
     writeFileSync(path, JSON.stringify(results));
     return path;
@@ -302,6 +333,15 @@ describe('compare and report', () => {
     expect((await ardent(['compare', before, slower, '--max-regression', '15%'])).code).toBe(0);
     const equal = await ardent(['compare', before, same]);
     expect([equal.code, equal.stdout.includes('no difference')]).toEqual([0, true]);
+  });
+
+  it('a row that a badge voids proves no regression', async () => {
+    const [before, slower] = [await made('a', 1), await made('b', 0.9)];
+    const results = resultsIn(join(directory, 'b'));
+    results.cells[0].badges = [{ name: 'NOISY', reason: 'others used the machine' }];
+    writeFileSync(slower, JSON.stringify(results));
+    const { code, stdout } = await ardent(['compare', before, slower]);
+    expect([code, stdout.includes('void: NOISY after')]).toEqual([0, true]);
   });
 
   it('report renders again; what is no result document is refused with its reason', async () => {

@@ -27,10 +27,10 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-export async function startRedis(): Promise<RedisServer> {
+export async function startRedis(more: readonly string[] = []): Promise<RedisServer> {
   const port = await freePort();
   const directory = mkdtempSync(join(tmpdir(), 'ardent-test-redis-'));
-  const process = spawn('redis-server', ['--port', String(port), '--save', '', '--dir', directory], {
+  const process = spawn('redis-server', ['--port', String(port), '--save', '', '--dir', directory, ...more], {
     stdio: 'ignore',
   });
   const client = new Redis({ port, host: '127.0.0.1', retryStrategy: () => 50 });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { toBenchmarkCsv, toCsv } from '../../src/report/csv.ts';
 import { formatBytes, formatCount, formatDuration, formatMicroseconds } from '../../src/report/format.ts';
-import { parseResults, ResultsError } from '../../src/results/results.ts';
+import { parseResults, ResultsError } from '../../src/results/document.ts';
 import { matrixTable, renderMarkdown, renderText, targetTable } from '../../src/report/table.ts';
-import { sampleResults } from './sample.ts';
+import { run, sampleResults } from './sample.ts';
 
 describe('results documents', () => {
   it('are read back as they were written', () => {
@@ -50,9 +50,16 @@ describe('cells', () => {
 
   it('proven, undecided, and not comparable', () => {
     expect(cell('get', 'lmdb').versus).toMatchObject({ ratio: 1.5, verdict: 'higher' });
-    expect(cell('set', 'lmdb').versus!.verdict).toBe('no difference');
     expect(cell('get', 'redis-none').versus!.verdict).toBe('not comparable');
     expect(cell('get', 'redis').versus).toBeNull();
+  });
+
+  it('a badge voids the verdict, of the cell that has it and of those that are compared with it', () => {
+    expect(cell('set', 'lmdb').versus).toMatchObject({ verdict: 'void', voidedBy: ['NOISY'] });
+    const noisyBase = sampleResults([run('get', 'redis', 6, 10_000), run('get', 'redis', 7, 10_000)]);
+    expect(
+      noisyBase.cells.find(({ workload, target }) => workload === 'get' && target === 'lmdb')!.versus,
+    ).toMatchObject({ verdict: 'void', voidedBy: ['NOISY of redis'] });
   });
 
   it('badges say what is wrong with a cell', () => {
@@ -78,9 +85,10 @@ describe('tables', () => {
   it('medians, ratios with their verdict, marks with their meaning', () => {
     const text = renderText(matrixTable(sampleResults(), 'opsPerSecond'));
     expect(text).toMatch(/^GET +150,000 +1\.50×▲ +100,000 +110,000 +1\.10×$/m);
-    expect(text).toMatch(/^SET +99,000 n +0\.99× +100,000/m);
+    expect(text).toMatch(/^SET +99,000 n +\(0\.99×\) +100,000/m);
     expect(text).toMatch(/^SPOP +failed/m);
     expect(text).toContain('n  NOISY');
+    expect(text).toContain('(×)  void');
     expect(text).toContain('Redis (no persistence): durability none, not everysec');
   });
 
@@ -98,6 +106,11 @@ describe('tables', () => {
 it('CSV: a line a run; and redis-benchmark’s form', () => {
   const results = sampleResults();
   expect(toCsv(results).trim().split('\n')).toHaveLength(1 + results.runs.length);
+  expect(
+    toCsv(results)
+      .split('\n')
+      .find((line) => line.startsWith('set,lmdb,')),
+  ).toMatch(/,NOISY,void,$/);
   expect(toBenchmarkCsv(results).split('\n')[1]).toMatch(/^"GET","150000\.00",/);
 });
 

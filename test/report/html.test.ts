@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { renderHtml } from '../../src/report/html/page.ts';
-import { METRICS } from '../../src/results/results.ts';
+import { METRICS } from '../../src/results/document.ts';
 import { formatMetric } from '../../src/report/table.ts';
 import { sampleResults } from './sample.ts';
 

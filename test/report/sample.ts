@@ -1,7 +1,7 @@
 /** A result set made up for tests: three targets, two rows, every state and badge. */
 import { cellsOf } from '../../src/bench/cells.ts';
 import { LatencyCounts } from '../../src/bench/latency.ts';
-import type { Latency, Results, Run, TargetInfo, WorkloadInfo } from '../../src/results/results.ts';
+import type { Latency, Results, Run, TargetInfo, WorkloadInfo } from '../../src/results/document.ts';
 
 function latency(us: number): Latency {
   const counts = new LatencyCounts();
@@ -175,7 +175,15 @@ export function sampleResults(more: Run[] = []): Results {
     baseline: 'redis',
     sessions,
     runs,
-    cells: cellsOf({ targets, workloads, runs, sessions, baseline: 'redis', mergeLatencies: true }),
+    cells: cellsOf({
+      targets,
+      workloads,
+      runs,
+      sessions,
+      baseline: 'redis',
+      clientCeiling: [],
+      mergeLatencies: true,
+    }),
     notes: ['A note </script> with markup'],
   };
 }

@@ -3,6 +3,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { EngineName } from '../../engines/engine.ts';
+import { resolveOptions } from '../../engines/options.ts';
 import {
   RESULTS_FORMAT,
   RESULTS_VERSION,
@@ -11,7 +12,7 @@ import {
   type Session,
   type TargetInfo,
   type WorkloadInfo,
-} from '../../results/results.ts';
+} from '../../results/document.ts';
 import { cellsOf } from '../cells.ts';
 import { freshDirectory, guardProcess, removeDirectory } from '../child.ts';
 import { describeEnvironment } from '../environment.ts';
@@ -125,7 +126,7 @@ export async function runEngines(plan: EnginesPlan, control: EnginesControl): Pr
       .filter(([name]) => name.startsWith(`${engine}.`))
       .map(([name, value]) => `${name}=${value}`)
       .join(' '),
-    settings: {},
+    settings: resolveOptions(engine, engineOptionsOf(plan, engine)) as TargetInfo['settings'],
   }));
   const workloads = plan.workloads.map((workload): WorkloadInfo => ({
     id: workload.id,
@@ -172,7 +173,15 @@ export async function runEngines(plan: EnginesPlan, control: EnginesControl): Pr
     baseline: plan.baseline,
     sessions,
     runs,
-    cells: cellsOf({ targets, workloads, runs, sessions, baseline: plan.baseline, mergeLatencies: final }),
+    cells: cellsOf({
+      targets,
+      workloads,
+      runs,
+      sessions,
+      baseline: plan.baseline,
+      clientCeiling: [],
+      mergeLatencies: final,
+    }),
     notes: [
       `Rows travel in batches of ${settings.batch}; latency is that of a batch, with ${settings.depth * settings.requesters} under way.`,
       'Processor time and memory are those of the process that holds the engine and its requesters.',

@@ -4,7 +4,7 @@
  */
 import { closeSync, mkdirSync, openSync, fstatSync, readSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Environment } from '../../results/results.ts';
+import type { Environment } from '../../results/document.ts';
 import {
   SAVE_LOAD_SCHEMA,
   type DataSet,

@@ -8,7 +8,7 @@ import type {
   Series,
   TargetInfo,
   WorkloadInfo,
-} from '../../results/results.ts';
+} from '../../results/document.ts';
 import { markup, type Markup } from './markup.ts';
 import {
   colorsOf,

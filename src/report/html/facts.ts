@@ -1,6 +1,6 @@
 /** What a reader needs to believe or repeat the figures: loads, settings, machine, and how to read it all. */
 import { formatBytes, formatCount, formatDuration } from '../format.ts';
-import type { Results, Session } from '../../results/results.ts';
+import type { Results, Session } from '../../results/document.ts';
 import { markup, type Markup } from './markup.ts';
 
 function median(values: readonly number[]): number | null {

@@ -1,6 +1,6 @@
 /** The matrix: workloads by targets, one metric at a time. Every number is in the page before any script runs. */
 import { formatRatio } from '../format.ts';
-import { METRICS, type Badge, type Cell, type MetricName, type Results } from '../../results/results.ts';
+import { METRICS, type Badge, type Cell, type MetricName, type Results } from '../../results/document.ts';
 import { formatMetric, METRIC_TITLES } from '../table.ts';
 import { jsonScript, markup, type Markup } from './markup.ts';
 import { colorsOf } from './svg.ts';
@@ -26,7 +26,7 @@ interface Shown {
   /** Interval and number of runs. */
   title: string;
   ratio: string;
-  verdict: 'hi' | 'lo' | '';
+  verdict: 'hi' | 'lo' | 'void' | '';
   /** 0 to 1 of the best in the row. */
   share: number;
 }
@@ -49,7 +49,7 @@ function shownOf(results: Results, cell: Cell, metric: MetricName): Shown | null
         ? cell.versus.ratio
         : estimate.median / base;
   const verdict =
-    rate && cell.versus?.verdict === 'higher' ? 'hi' : rate && cell.versus?.verdict === 'lower' ? 'lo' : '';
+    (rate && ({ higher: 'hi', lower: 'lo', void: 'void' } as const)[cell.versus?.verdict as 'void']) || '';
   return {
     text: formatMetric(metric, estimate.median),
     value: estimate.median,
@@ -94,7 +94,7 @@ export function matrix(results: Results): Markup {
       const first = shown[`${workload.id}|${target.id}`]?.opsPerSecond ?? null;
       const state = cell?.state ?? 'missing';
       if (cell === undefined || first === null) {
-        return markup`<td class="${state}" data-target="${target.id}" title="${cell?.reason ?? 'not measured'}"><div class="value">${state === 'failed' ? 'failed' : '–'}</div></td>`;
+        return markup`<td class="${state}" data-target="${target.id}" title="${cell?.reason ?? 'not measured'}"><div class="value">${state === 'failed' || state === 'unsupported' ? state : '–'}</div></td>`;
       }
       const badges = cell.badges.filter(({ name }) => name !== 'UNEQUAL-DURABILITY');
       return markup`<td class="${first.share === 1 ? 'best' : ''}" data-target="${target.id}" title="${first.title}" style="--c:var(--s${colors.get(target.id)!.color})"><div class="value">${first.text}</div><div class="under">${badges.map(badgePill)}<span class="ratio ${first.verdict}">${first.ratio}</span></div><div class="bar"><i style="width:${(first.share * 100).toFixed(1)}%"></i></div></td>`;
@@ -103,7 +103,7 @@ export function matrix(results: Results): Markup {
   });
   const families = [...new Set(workloads.map(({ family }) => family))];
   return markup`<section id="matrix"><h2>All rows</h2>
-<p class="lede">Medians of the runs. The bar compares with the best of the row; the small figure is the ratio to the baseline, coloured where it is proven.</p>
+<p class="lede">Medians of the runs. The bar compares with the best of the row; the small figure is the ratio to the baseline, coloured where it is proven, struck out where a badge of the cell or of its baseline voids it.</p>
 <div class="controls"><div class="segments" role="group" aria-label="metric">${metrics.map((metric) => markup`<button type="button" data-metric="${metric}" aria-pressed="${metric === 'opsPerSecond' ? 'true' : 'false'}" title="${METRIC_TITLES[metric]}">${SHORT_TITLES[metric]}</button>`)}</div>
 <select id="family" data-filter="family" aria-label="family"><option value="">all types</option>${families.map((family) => markup`<option>${family}</option>`)}</select>
 <input id="search" type="search" placeholder="filter rows" aria-label="filter rows"></div>

@@ -1,6 +1,6 @@
 /** The report as one self-contained HTML file: nothing is fetched, and nothing can be (its policy forbids it). */
 import { formatDuration } from '../format.ts';
-import type { Results } from '../../results/results.ts';
+import type { Results } from '../../results/document.ts';
 import { capacity, details } from './details.ts';
 import { environment, guide, loads, settings } from './facts.ts';
 import { markup, Markup } from './markup.ts';

@@ -21,7 +21,7 @@ export const SCRIPT = String.raw`
     for (const row of rows) {
       for (const cell of row.cells) {
         const target = cell.dataset.target;
-        if (target === undefined || cell.classList.contains('failed')) continue;
+        if (target === undefined || cell.classList.contains('failed') || cell.classList.contains('unsupported')) continue;
         const value = of(row, target);
         cell.querySelector('.value').textContent = value === null ? '–' : value.text;
         cell.title = value === null ? 'not measured' : value.title;

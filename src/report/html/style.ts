@@ -56,6 +56,7 @@ code.block { display: block; background: var(--wash); border: 1px solid var(--li
 .forest .dot { position: absolute; width: 8px; height: 8px; margin: -4px 0 0 -4px; border-radius: 50%; background: var(--c); }
 .forest .dot.open { background: var(--card); border: 2px solid var(--c); }
 @media (max-width: 640px) { .forest .axis span:nth-child(even) { display: none; } }
+.forest .dot.void { opacity: .4; }
 .forest .axis { position: relative; height: 20px; font-size: 11px; color: var(--faint); }
 .forest .axis span { position: absolute; transform: translateX(-50%); white-space: nowrap; }
 
@@ -81,7 +82,7 @@ td .value { font-size: 14.5px; } td.best .value { font-weight: 680; }
 td .under { display: flex; gap: 5px; justify-content: flex-end; align-items: baseline; min-height: 18px; flex-wrap: wrap; }
 td .ratio { font-size: 11.5px; color: var(--soft); } td .ratio:empty { display: none; } td .ratio.hi { color: var(--good); } td .ratio.lo { color: var(--bad); }
 td .bar { height: 3px; border-radius: 2px; background: var(--wash); margin-top: 4px; overflow: hidden; } td .bar i { display: block; height: 100%; background: var(--c); margin-left: auto; }
-td.failed .value { color: var(--bad); } td.missing .value { color: var(--faint); }
+td.failed .value { color: var(--bad); } td.missing .value, td.unsupported .value { color: var(--faint); } td .ratio.void { color: var(--faint); text-decoration: line-through; }
 .badge { display: inline-block; font-size: 9.5px; letter-spacing: .03em; font-weight: 650; line-height: 1.5; padding: 0 5px; border-radius: 4px; background: var(--warn); color: var(--warn-ink); }
 .text td, .text th { text-align: left; white-space: normal; } .text td { color: var(--soft); } .text td:first-child { color: var(--ink); white-space: nowrap; }
 

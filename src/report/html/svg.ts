@@ -1,5 +1,5 @@
 /** Small charts as SVG text: they need no script, print sharply and weigh little. */
-import type { Results } from '../../results/results.ts';
+import type { Results } from '../../results/document.ts';
 import { markup, type Markup } from './markup.ts';
 
 export interface Line {

@@ -1,6 +1,6 @@
 /** What came out, first: a card a target, then every ratio with its interval on one axis. */
 import { formatRatio } from '../format.ts';
-import type { Cell, Results, TargetInfo } from '../../results/results.ts';
+import type { Cell, Results, TargetInfo } from '../../results/document.ts';
 import { markup, type Markup } from './markup.ts';
 import { colorsOf } from './svg.ts';
 
@@ -14,7 +14,8 @@ function geometricMean(values: readonly number[]): number {
 function card(target: TargetInfo, cells: readonly Cell[], color: number): Markup {
   const compared = cells.flatMap((cell) => (cell.versus === null ? [] : [cell.versus]));
   const count = (verdict: string): number => compared.filter((versus) => versus.verdict === verdict).length;
-  const [higher, lower, same] = ['higher', 'lower', 'no difference'].map(count);
+  const [higher, lower, same, voided] = ['higher', 'lower', 'no difference', 'void'].map(count);
+  const unsupported = cells.filter(({ state }) => state === 'unsupported').length;
   const failed = cells.filter(({ state }) => state === 'failed').length;
   const judged = higher + lower + same;
   const words = [
@@ -23,11 +24,14 @@ function card(target: TargetInfo, cells: readonly Cell[], color: number): Markup
     count('not comparable') > 0
       ? `other durability (${target.durability.class}): a reference, not a rival`
       : '',
-    failed > 0 ? `${failed} rows failed` : '',
+    voided > 0 ? `${voided} void` : '',
+    unsupported > 0 ? `${unsupported} unsupported` : '',
+    failed > 0 ? `${failed} ${failed === 1 ? 'row' : 'rows'} failed` : '',
   ].filter((text) => text !== '');
-  const mean = compared.length === 0 ? null : geometricMean(compared.map(({ ratio }) => ratio));
+  const valid = compared.filter(({ verdict }) => verdict !== 'void');
+  const mean = valid.length === 0 ? null : geometricMean(valid.map(({ ratio }) => ratio));
   return markup`<div class="card verdict" style="--c:var(--s${color})"><div class="name">${target.label}</div>
-<div class="number">${mean === null ? '–' : formatRatio(mean)} <small>${mean === null ? 'nothing measured' : `of ${compared.length} rows`}</small></div>
+<div class="number">${mean === null ? '–' : formatRatio(mean)} <small>${mean === null ? (compared.length > 0 ? 'no valid row' : 'nothing measured') : `of ${valid.length} ${valid.length === 1 ? 'row' : 'rows'}`}</small></div>
 <div class="split" aria-hidden="true">${judged > 0 && markup`<i class="hi" style="flex:${higher}"></i><i class="no" style="flex:${same}"></i><i class="lo" style="flex:${lower}"></i>`}</div>
 <div class="words">${words.join('; ')}</div></div>`;
 }
@@ -51,12 +55,12 @@ function forest(results: Results, others: readonly TargetInfo[]): Markup | '' {
         (candidate) => candidate.workload === workload.id && candidate.target === target.id,
       );
       if (cell === undefined) return '';
-      const { ratio, low: from, high: to, verdict } = cell.versus!;
+      const { ratio, low: from, high: to, verdict, voidedBy } = cell.versus!;
       const { color } = colors.get(target.id)!;
       const proven = verdict === 'higher' || verdict === 'lower';
       const top = `${8 + lane * 7}px`;
       const width = `calc(${place(to)} - ${place(from)})`;
-      return markup`<i class="span" style="--c:var(--s${color});top:${top};left:${place(from)};width:${width}"></i><i class="dot ${proven ? '' : 'open'}" style="--c:var(--s${color});top:${top};left:${place(ratio)}" title="${target.label}, ${workload.label}: ${formatRatio(ratio)} (${from.toFixed(2)}–${to.toFixed(2)}), ${verdict}"></i>`;
+      return markup`<i class="span" style="--c:var(--s${color});top:${top};left:${place(from)};width:${width}"></i><i class="dot ${proven ? '' : 'open'} ${verdict === 'void' ? 'void' : ''}" style="--c:var(--s${color});top:${top};left:${place(ratio)}" title="${target.label}, ${workload.label}: ${formatRatio(ratio)} (${from.toFixed(2)}–${to.toFixed(2)}), ${verdict}${voidedBy ? `: ${voidedBy.join(', ')}` : ''}"></i>`;
     });
     return markup`<div class="row"><div class="what">${workload.label}</div><div class="track" style="--lanes:${others.length}">${grid}${dots}</div></div>`;
   });
@@ -64,7 +68,7 @@ function forest(results: Results, others: readonly TargetInfo[]): Markup | '' {
 <p class="legend">${others.map((target) => {
     const { color, dashed } = colors.get(target.id)!;
     return markup`<span><i class="key ${dashed ? 'dashed' : ''}" style="--c:var(--s${color})"></i>${target.label}</span>`;
-  })}<span>full dot: proven (Mann-Whitney p &lt; 0.01 with at least 5 runs a side); ring: not; bar: 95% interval</span></p>`;
+  })}<span>full dot: proven (Mann-Whitney p &lt; 0.01 with at least 5 runs a side); ring: not; faint: void; bar: 95% interval</span></p>`;
 }
 
 export function verdicts(results: Results): Markup | '' {
@@ -74,7 +78,7 @@ export function verdicts(results: Results): Markup | '' {
   if (others.length === 0) return '';
   const colors = colorsOf(results);
   return markup`<section id="verdict"><h2>Against ${base.label}</h2>
-<p class="lede">Operations per second as a ratio, geometric mean over the rows; below, every row with its interval.</p>
+<p class="lede">Operations per second as a ratio, geometric mean over the rows that are not void; below, every row with its interval.</p>
 <div class="verdicts">${others.map((target) =>
     card(
       target,

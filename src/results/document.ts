@@ -171,6 +171,8 @@ const clientShape = object({
   cpuSeconds: nullable(quantity),
   /** Busy share of the busiest worker's event loop, 0 to 1. */
   utilisation: nullable(quantity),
+  /** Processor time of the busiest worker's thread by the time measured: what others took from it is not in it. */
+  cpuShare: optional(nullable(quantity)),
   gcPauseMs: nullable(quantity),
 });
 
@@ -185,7 +187,8 @@ const runShape = object({
   /** Order in which the runs were made, from 0. */
   order: count,
   startedAt: text,
-  state: oneOf(['ok', 'failed']),
+  /** `unsupported`: the target does not know the command. */
+  state: oneOf(['ok', 'failed', 'unsupported']),
   error: optional(text),
   seconds: quantity,
   requests: count,
@@ -258,7 +261,8 @@ const estimateShape = object({
   spread: quantity,
 });
 
-const VERDICTS = ['higher', 'lower', 'no difference', 'too few runs', 'not comparable'] as const;
+/** `not comparable`: another durability; `void`: a badge of the cell or of its baseline takes its meaning away. */
+const VERDICTS = ['higher', 'lower', 'no difference', 'too few runs', 'not comparable', 'void'] as const;
 
 /** Operations per second against the baseline. */
 const comparisonShape = object({
@@ -269,12 +273,15 @@ const comparisonShape = object({
   /** Mann-Whitney, two-sided, exact where possible. Null with fewer than 2 runs on a side. */
   p: nullable(quantity),
   verdict: oneOf(VERDICTS),
+  /** Of `void`: the badges that make it so, and whose they are, as `NOISY` or `NOISY of redis-everysec`. */
+  voidedBy: optional(list(text)),
 });
 
 const cellShape = object({
   workload: text,
   target: text,
-  state: oneOf(['ok', 'failed', 'missing']),
+  /** `unsupported`: the target does not know the command. */
+  state: oneOf(['ok', 'failed', 'unsupported', 'missing']),
   reason: optional(text),
   metrics: dictionary(estimateShape),
   versus: nullable(comparisonShape),
@@ -302,6 +309,9 @@ const capacityShape = object({
   kneeOpsPerSecond: nullable(quantity),
 });
 
+/** At one pipeline depth, with the run's driver, connections and workers. */
+const ceilingShape = object({ pipeline: count, opsPerSecond: quantity });
+
 const resultsShape = object({
   format: literal(RESULTS_FORMAT),
   version: literal(RESULTS_VERSION),
@@ -322,7 +332,7 @@ const resultsShape = object({
   /** Target id that ratios are taken against; empty when there is none. */
   baseline: text,
   /** Operations per second that the client reaches against a responder that does nothing. */
-  clientCeiling: optional(list(object({ pipeline: count, opsPerSecond: quantity }))),
+  clientCeiling: optional(list(ceilingShape)),
   sessions: list(sessionShape),
   runs: list(runShape),
   cells: list(cellShape),
@@ -344,6 +354,7 @@ export type Estimate = TypeOf<typeof estimateShape>;
 export type Comparison = TypeOf<typeof comparisonShape>;
 export type Cell = TypeOf<typeof cellShape>;
 export type Capacity = TypeOf<typeof capacityShape>;
+export type ClientCeiling = TypeOf<typeof ceilingShape>;
 export type Badge = Cell['badges'][number];
 
 /** A document that is not a results document of this version; `problems` are paths with what is wrong. */
