@@ -161,7 +161,7 @@ const dbsize = async (server) => Number(await server.control.call('DBSIZE'));
 /** Waits until the engine has everything; resolves to milliseconds. INFO goes on being answered meanwhile. */
 async function checkpointed(server) {
   const start = performance.now();
-  await server.control.call('BGSAVE');
+  await server.control.call('BGREWRITEAOF');
   for (;;) {
     const info = await server.control.info();
     if (info.checkpoint_state === 'idle' && info.checkpoint_log_bytes === '0') break;
