@@ -4,6 +4,8 @@ import type { Slice } from '../bytes/slice.ts';
 import { backLengthBytes, LISTPACK_END, LISTPACK_HEADER } from './listpack.ts';
 
 const COUNT_UNKNOWN = 0xffff;
+const MINUS = 45;
+const NINE = 57;
 /** Longest text of a 64-bit integer. */
 const INT64_DIGITS_MAX = 20;
 
@@ -25,7 +27,8 @@ export class ListpackBuilder extends ByteSink {
   append(bytes: Slice): void {
     const { u8, start, end } = bytes;
     const length = end - start;
-    if (length <= INT64_DIGITS_MAX && length > 0) {
+    // No integer begins with anything else than a digit or a minus.
+    if (length <= INT64_DIGITS_MAX && length > 0 && u8[start] <= NINE && u8[start] >= MINUS) {
       const value = parseInteger(u8, start, end);
       if (!Number.isNaN(value)) {
         this.appendInteger(value);
@@ -40,8 +43,15 @@ export class ListpackBuilder extends ByteSink {
     const from = this.pos;
     const to = this.u8;
     if (length < 64) {
-      to[this.pos++] = 0x80 | length;
-    } else if (length < 4096) {
+      to[from] = 0x80 | length;
+      let pos = from + 1;
+      for (let i = start; i < end; i++) to[pos++] = u8[i];
+      to[pos] = length + 1;
+      this.pos = pos + 1;
+      this.count++;
+      return;
+    }
+    if (length < 4096) {
       to[this.pos++] = 0xe0 | (length >>> 8);
       to[this.pos++] = length & 0xff;
     } else {

@@ -12,6 +12,11 @@ const MATCH_MAX = 264;
 /** Bits of the hash table's index: as many places as the distance can reach, which fit the L1 cache. */
 const HASH_BITS = 13;
 
+/** Spreads three bytes in the high ones of a word over the table: 2^32 over the golden ratio, shifted as they are. */
+const HASH_FACTOR = 0x9e3779b1;
+/** After 2^6 bytes without a match every second byte is looked at, after twice as many every third. */
+const MISSES_BITS = 6;
+
 /** The most that a byte of compressed data can become, which bounds what a wrong length may allocate. */
 export const LZF_RATIO_MAX = MATCH_MAX / 3;
 
@@ -20,11 +25,12 @@ const places = new Int32Array(1 << HASH_BITS);
 let epoch = 1;
 
 /**
- * Compresses bytes [start, end) of `from` to `to` at `at`. Returns where the output ends, or -1 when it
- * would end after `limit`.
+ * Compresses bytes [start, end) of `from` to `to` at `at`; `view` covers the memory of `from`, and one
+ * byte after `end` must exist. Returns where the output ends, or -1 when it would end after `limit`.
  */
 export function lzfCompress(
   from: Uint8Array,
+  view: DataView,
   start: number,
   end: number,
   to: Uint8Array,
@@ -43,20 +49,18 @@ export function lzfCompress(
   /** Literals since here are not written yet. */
   let literals = start;
   while (pos < lastMatch) {
-    const triple = (from[pos] << 16) | (from[pos + 1] << 8) | from[pos + 2];
-    const slot = Math.imul(triple, 0x9e3779b1) >>> (32 - HASH_BITS);
+    // Three bytes, in the high ones of a word.
+    const triple = view.getInt32(pos, true) << 8;
+    const slot = Math.imul(triple, HASH_FACTOR) >>> (32 - HASH_BITS);
     const reference = places[slot] - shift;
     places[slot] = pos + shift;
     const distance = pos - reference - 1;
-    if (
-      reference >= start &&
-      distance < DISTANCE_MAX &&
-      from[reference] === from[pos] &&
-      from[reference + 1] === from[pos + 1] &&
-      from[reference + 2] === from[pos + 2]
-    ) {
-      at = putLiterals(from, literals, pos, to, at, limit);
-      if (at < 0 || at + 3 > limit) return -1;
+    if (reference >= start && distance < DISTANCE_MAX && view.getInt32(reference, true) << 8 === triple) {
+      if (literals < pos) {
+        at = putLiterals(from, literals, pos, to, at, limit);
+        if (at < 0) return -1;
+      }
+      if (at + 3 > limit) return -1;
       let match = 3;
       const most = Math.min(MATCH_MAX, end - pos);
       while (match < most && from[reference + match] === from[pos + match]) match++;
@@ -71,7 +75,8 @@ export function lzfCompress(
       pos += match;
       literals = pos;
     } else {
-      pos++;
+      // The longer nothing repeats, the less is looked at.
+      pos += 1 + ((pos - literals) >>> MISSES_BITS);
     }
   }
   return putLiterals(from, literals, end, to, at, limit);

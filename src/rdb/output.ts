@@ -174,10 +174,11 @@ export class RdbOutput extends ByteSink {
 
   /** A string: as an integer, compressed, or as it is. */
   string(bytes: Slice): void {
-    this.stringOf(bytes.u8, bytes.start, bytes.end);
+    this.stringOf(bytes.u8, bytes.view, bytes.start, bytes.end);
   }
 
-  stringOf(u8: Buffer, start: number, end: number): void {
+  /** The same of bytes [start, end) of a padded memory. */
+  stringOf(u8: Buffer, view: DataView, start: number, end: number): void {
     const length = end - start;
     if (length <= INT32_DIGITS_MAX) {
       const value = parseInteger(u8, start, end);
@@ -185,7 +186,7 @@ export class RdbOutput extends ByteSink {
         this.integer(value);
         return;
       }
-    } else if (length > PLAIN_MAX && this.compression && this.compressed(u8, start, end)) {
+    } else if (length > PLAIN_MAX && this.compression && this.compressed(u8, view, start, end)) {
       return;
     }
     this.length(length);
@@ -211,14 +212,14 @@ export class RdbOutput extends ByteSink {
   }
 
   /** False, and nothing written, when compression does not make the string shorter. */
-  private compressed(u8: Buffer, start: number, end: number): boolean {
+  private compressed(u8: Buffer, view: DataView, start: number, end: number): boolean {
     if (this.incompressible >= INCOMPRESSIBLE_MAX && this.incompressible % SAMPLE !== 0) {
       this.incompressible++;
       return false;
     }
     const length = end - start;
     const scratch = this.scratchOf(length);
-    const compressed = lzfCompress(u8, start, end, scratch, 0, length - COMPRESSION_GAIN_MIN);
+    const compressed = lzfCompress(u8, view, start, end, scratch, 0, length - COMPRESSION_GAIN_MIN);
     if (compressed < 0) {
       this.incompressible++;
       return false;
@@ -237,7 +238,7 @@ export class RdbOutput extends ByteSink {
    */
   compressedPart(bytes: Slice, limit: number): number {
     const scratch = this.scratchOf(limit);
-    const length = lzfCompress(bytes.u8, bytes.start, bytes.end, scratch, 0, limit);
+    const length = lzfCompress(bytes.u8, bytes.view, bytes.start, bytes.end, scratch, 0, limit);
     if (length >= 0) this.append(scratch, length);
     return length;
   }

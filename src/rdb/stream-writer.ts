@@ -100,7 +100,7 @@ export class StreamWriter {
     node.finish();
     out.length(STREAM_ID_BYTES);
     out.slice(nodeId);
-    out.stringOf(node.u8, 0, node.pos);
+    out.stringOf(node.u8, node.view, 0, node.pos);
     this.nodes++;
     this.entries = 0;
     body.begin();

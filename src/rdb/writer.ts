@@ -262,7 +262,7 @@ export class RdbWriter extends RdbVisitor {
     const { pack } = this;
     this.nodeHeader(QuicklistContainer.Packed);
     pack.finish();
-    this.out.stringOf(pack.u8, 0, pack.pos);
+    this.out.stringOf(pack.u8, pack.view, 0, pack.pos);
     pack.begin();
   }
 
@@ -284,7 +284,7 @@ export class RdbWriter extends RdbVisitor {
       out.length(1);
       out.length(QuicklistContainer.Packed);
       pack.finish();
-      out.stringOf(pack.u8, 0, pack.pos);
+      out.stringOf(pack.u8, pack.view, 0, pack.pos);
       return;
     }
     if (pack.count > 0) this.listNode();
@@ -327,7 +327,7 @@ export class RdbWriter extends RdbVisitor {
     }
     intset.pos = 8 + seen * width;
     this.header(RdbType.SetIntset);
-    this.out.stringOf(intset.u8, 0, intset.pos);
+    this.out.stringOf(intset.u8, intset.view, 0, intset.pos);
   }
 
   override field(field: Slice, value: Slice, expiresAt: number): void {
@@ -481,7 +481,7 @@ export class RdbWriter extends RdbVisitor {
         const pack = type === RdbValue.ZSet ? this.sort() : this.pack;
         this.header(type === RdbValue.ZSet ? RdbType.ZSetListpack : RdbType.HashListpack);
         pack.finish();
-        out.stringOf(pack.u8, 0, pack.pos);
+        out.stringOf(pack.u8, pack.view, 0, pack.pos);
       }
     }
     out.settle();
@@ -498,9 +498,9 @@ export class RdbWriter extends RdbVisitor {
   }
 }
 
-/** A score as Redis packs it: an integer when it is one, else 17 digits. */
+/** A score as Redis packs it: an integer when it is one (-0 becomes 0), else 17 digits. */
 function appendScore(pack: ListpackBuilder, score: number, text: Text): void {
-  if (Number.isSafeInteger(score) && !Object.is(score, -0)) {
+  if (Number.isSafeInteger(score)) {
     pack.appendInteger(score);
     return;
   }
