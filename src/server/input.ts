@@ -4,6 +4,7 @@ import { parseRequest, ProtocolError } from '../resp/request-parser.ts';
 import type { Client } from './client.ts';
 import type { Context } from './context.ts';
 import { dispatch } from './dispatch.ts';
+import { Pipeline } from './pipeline.ts';
 import type { Server } from './server.ts';
 import { loadRequest, type StoredRequest } from './stored-request.ts';
 
@@ -18,6 +19,7 @@ export class Input {
   /** What a socket has just sent lies here. */
   readonly memory = allocatePadded(INPUT_MEMORY);
   private readonly view = viewOf(this.memory.buffer);
+  private readonly pipeline = new Pipeline();
   private readonly server: Server;
 
   constructor(server: Server) {
@@ -77,8 +79,33 @@ export class Input {
       pos = next;
       dispatch(server, context, client);
       if (client.stopped || this.overfull(client)) break;
+      if (pos < end) {
+        const stop = this.runPipeline(client, memory, view, pos, end);
+        if (stop < 0) return ~stop;
+        pos = stop;
+      }
     }
     return pos;
+  }
+
+  /** The same for requests that are parsed and read ahead together; the complement of the position when nothing more may be run. */
+  private runPipeline(client: Client, memory: Buffer, view: DataView, pos: number, end: number): number {
+    const { server, pipeline } = this;
+    const { context } = server;
+    for (;;) {
+      const count = pipeline.parse(memory, view, pos, end);
+      if (count === 0) return pos;
+      pipeline.prefetch(context, count);
+      for (let i = 0; i < count; i++) {
+        pos = pipeline.load(i, context);
+        dispatch(server, context, client);
+        if (client.stopped || this.overfull(client)) {
+          server.store.prefetched();
+          return ~pos;
+        }
+      }
+      server.store.prefetched();
+    }
   }
 
   /** The turn's output has grown so long that the rest of the client's requests wait for the next turn. */

@@ -152,6 +152,8 @@ export interface Store {
    * Returns how many. A unit of work; while not everything is in memory it ends after some hundred keys.
    */
   expireDue(budgetMs: number): number;
+  /** The memory of the keys that were given to `Database.prefetch` may change. */
+  prefetched(): void;
   /** One slice of background work (freeing dropped values, purging); true while there is more. */
   backgroundSlice(budgetMs: number): boolean;
   /**
@@ -170,6 +172,13 @@ export interface Database {
   readonly expiring: number;
   /** Keys whose value is damaged. */
   readonly damaged: number;
+
+  /**
+   * Keys that are about to be asked for, in this order: their records are read ahead of that into the
+   * processor's caches, all at once, where one after the other would be waited for. The keys lie in one
+   * memory, which stays as it is until `Store.prefetched`.
+   */
+  prefetch(keys: readonly Slice[], count: number): void;
 
   type(key: Slice): Type;
   /** Deletes key and value; a large value's memory is freed in slices later. False when there was none. */

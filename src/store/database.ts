@@ -63,9 +63,13 @@ export class TierDatabase implements Database {
     return this.keyspace.damaged;
   }
 
+  prefetch(keys: readonly Slice[], count: number): void {
+    this.tier.lookAhead.begin(this.keyspace.table, keys, count);
+  }
+
   /** The record of the key, 0 when it has no value. Throws when that is damaged, unless it will be given up. */
   private lookup(key: Slice, givenUp = false): number {
-    const hash = this.hasher.hash32(key);
+    const hash = this.tier.lookAhead.hashOf(key);
     this.keyHash = hash;
     const ref = this.keyspace.table.find(hash, key.view, key.start, key.end);
     if (this.tier.residents.tracking) this.tier.residents.access('k', this.keyspace.id, hash);
@@ -209,7 +213,7 @@ export class TierDatabase implements Database {
   setString(key: Slice, value: Slice): void {
     const { arena, keyspace } = this;
     const length = value.end - value.start;
-    const hash = this.hasher.hash32(key);
+    const hash = this.tier.lookAhead.hashOf(key);
     const ref = keyspace.table.find(hash, key.view, key.start, key.end);
     if (this.tier.residents.tracking) this.tier.residents.access('k', keyspace.id, hash);
     if (length <= INLINE_STRING_MAX) {

@@ -183,6 +183,23 @@ export class KeyTable {
     return 0;
   }
 
+  /** The record of the first slot with that hash in its segment, whatever its key; 0 when there is none. */
+  peek(hash: number): number {
+    const { i32: chunks, chunkShift, unitMask } = this.arena;
+    const segment = this.directory[(hash >>> 1) >>> (31 - this.depth)];
+    if (segment === 0) return 0;
+    const words = chunks[segment >>> chunkShift];
+    const base = (segment & unitMask) << 2;
+    let slot = hash & SLOT_MASK;
+    if (slot === 0) slot = 1;
+    for (;;) {
+      const at = base + (slot << 1);
+      const ref = words[at + 1];
+      if (ref === 0 || words[at] === hash) return ref;
+      slot = slot === SLOT_MASK ? 1 : slot + 1;
+    }
+  }
+
   /** Calls `visit` with every record of that hash. */
   forHash(hash: number, visit: (ref: number) => void): void {
     const { arena } = this;

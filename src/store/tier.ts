@@ -14,6 +14,7 @@ import { HashHandle } from './hash-value.ts';
 import { Journal } from './journal.ts';
 import { Keyspace, type KeyspaceGround } from './keyspace.ts';
 import { ListHandle } from './list.ts';
+import { LookAhead } from './look-ahead.ts';
 import { HEADER_BYTES } from './page.ts';
 import { Pages } from './pages.ts';
 import { PurgeList } from './purge-list.ts';
@@ -56,6 +57,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   readonly arena: Arena;
   readonly hasher: Hasher;
   readonly collections: CollectionTable;
+  readonly lookAhead: LookAhead;
   readonly deadlines: DeadlineTree;
   readonly residents = new Residents();
   readonly databaseCount: number;
@@ -99,6 +101,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const arena = new Arena({ chunkBytes: options.chunkBytes, firstChunk: options.firstChunk });
     this.arena = arena;
     this.hasher = new Hasher(key0, key1);
+    this.lookAhead = new LookAhead(arena, this.hasher);
     this.collections = new CollectionTable(arena, this.residents);
     const pages = new Pages(this.collections);
     this.deadlines = { pages, tree: new KeyedTree(pages, 2) };
@@ -204,6 +207,10 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.sets.reset();
     this.hashes.reset();
     this.zsets.reset();
+  }
+
+  prefetched(): void {
+    this.lookAhead.end();
   }
 
   database(index: number): TierDatabase {

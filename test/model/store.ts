@@ -146,6 +146,10 @@ export class ModelStore implements Store {
     return expired;
   }
 
+  prefetched(): void {
+    // nothing was read ahead
+  }
+
   backgroundSlice(): boolean {
     return false;
   }
@@ -192,6 +196,10 @@ export class ModelDatabase implements Database {
     const bytes = key.latin1();
     this.expireIfDue(bytes);
     return this.keys.get(bytes);
+  }
+
+  prefetch(): void {
+    // nothing to gain
   }
 
   type(key: Slice): Type {
