@@ -138,6 +138,8 @@ export class Arena {
   limit: number;
   /** Bytes in slabs that are in use, whole. */
   slabBytes = 0;
+  /** Bytes of the directories of key tables, which lie beside the slabs. */
+  directoryBytes = 0;
   /** Bytes in blocks that are in use, whole. */
   blockBytes = 0;
   /** Bytes of chunks held, used or not. */

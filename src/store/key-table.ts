@@ -37,6 +37,9 @@ const MERGE_BELOW = 384;
 /** The directory may have this many entries a segment; beyond it segments are chained rather than split. */
 const DIRECTORY_PER_SEGMENT = 16;
 
+/** An entry of the directory, of `info` and of `used`. */
+const DIRECTORY_ENTRY_BYTES = 7;
+
 /** Where slots of one segment are put together before they are spread over others. */
 const scratch = new Int32Array(SEGMENT_WORDS);
 
@@ -71,7 +74,23 @@ export class KeyTable {
 
   /** Bytes of the directory; segments are in the arena. */
   get directoryBytes(): number {
-    return this.directory.length * 7;
+    return this.directory.length * DIRECTORY_ENTRY_BYTES;
+  }
+
+  private newDirectory(entries: number): void {
+    this.setDirectory(new Int32Array(entries), new Uint8Array(entries), new Uint16Array(entries));
+  }
+
+  /** The arena counts the bytes of all directories. */
+  private setDirectory(
+    directory: Int32Array<ArrayBuffer>,
+    info: Uint8Array<ArrayBuffer>,
+    used: Uint16Array<ArrayBuffer>,
+  ): void {
+    this.arena.directoryBytes += (directory.length - this.directory.length) * DIRECTORY_ENTRY_BYTES;
+    this.directory = directory;
+    this.info = info;
+    this.used = used;
   }
 
   /**
@@ -83,9 +102,7 @@ export class KeyTable {
     if (this.segments > 0 || count <= RESERVED_SLOTS) return;
     const depth = Math.ceil(Math.log2(count / RESERVED_SLOTS));
     const entries = 2 ** depth;
-    this.directory = new Int32Array(entries);
-    this.info = new Uint8Array(entries);
-    this.used = new Uint16Array(entries);
+    this.newDirectory(entries);
     this.depth = depth;
     for (let first = 0; first < entries; first++) this.link(first, this.newSegment(), depth);
   }
@@ -100,9 +117,7 @@ export class KeyTable {
     journal.onRollback(() => {
       this.count = count;
       this.segments = segments;
-      this.directory = directory;
-      this.info = info;
-      this.used = used;
+      this.setDirectory(directory, info, used);
       this.depth = depth;
       this.dropped = dropped;
       this.atDepth.set(atDepth);
@@ -515,9 +530,7 @@ export class KeyTable {
 
   private resizeDirectory(length: number, from: (entry: number) => number): void {
     const { directory, info, used } = this;
-    this.directory = new Int32Array(length);
-    this.info = new Uint8Array(length);
-    this.used = new Uint16Array(length);
+    this.newDirectory(length);
     for (let entry = 0; entry < length; entry++) {
       const source = from(entry);
       this.directory[entry] = directory[source];
@@ -596,9 +609,7 @@ export class KeyTable {
     else this.dropped += this.spanAt(this.dropped);
     this.freeSegment(segment);
     if (this.dropped === this.directory.length) {
-      this.directory = new Int32Array(1);
-      this.info = new Uint8Array(1);
-      this.used = new Uint16Array(1);
+      this.newDirectory(1);
       this.depth = 0;
       this.count = 0;
       this.dropped = 0;

@@ -136,9 +136,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   }
 
   private usedBytes(): number {
-    let bytes = this.arena.slabBytes * (1 + MARKS_SHARE) + this.journal.memoryBytes;
-    for (const keyspace of this.keyspaces) if (keyspace !== undefined) bytes += keyspace.table.directoryBytes;
-    return Math.round(bytes);
+    const { slabBytes, directoryBytes } = this.arena;
+    return slabBytes * (1 + MARKS_SHARE) + directoryBytes + this.journal.memoryBytes;
   }
 
   get now(): number {
