@@ -13,8 +13,8 @@ import {
   type WorkloadInfo,
 } from '../results/document.ts';
 import { formatSize } from '../bytes/size.ts';
-import { resolveOptions } from '../engines/options.ts';
 import { RATE_REACHED } from './capacity.ts';
+import { writeBufferBytes } from './engine-cache.ts';
 import { mergeLatencies } from './latency.ts';
 import { compare, estimate, median } from './statistics.ts';
 
@@ -246,15 +246,6 @@ function clientBound(
     ? `the client was ${percent(busy)} busy`
     : `${percent(share)} of what the client reaches against a responder that does nothing`;
   return [{ name: 'CLIENT-BOUND', reason: `${why}, beside ${server}` }];
-}
-
-/** Rows that an engine gathers in memory before they become a table; null where there is no such buffer. */
-function writeBufferBytes({ engine, settings }: TargetInfo): number | null {
-  if (engine !== 'leveldb' && engine !== 'rocksdb') return null;
-  const given = Object.fromEntries(
-    Object.entries(settings).filter(([name]) => name.startsWith(`${engine}.`)),
-  );
-  return Number(resolveOptions(engine, given)[`${engine}.write-buffer-size`]);
 }
 
 const percent = (share: number): string => `${(share * 100).toFixed(share < 0.1 ? 1 : 0)}%`;

@@ -5,7 +5,15 @@ const GO = 1;
 const STOP = 2;
 const FLAG_BYTES = 16;
 
-export class LoadControl {
+/** What is known of a load while it goes on. */
+export interface LiveLoad {
+  /** Of the measured part, so far. */
+  readonly requests: number;
+  /** Latest p99 in microseconds. */
+  readonly p99Us: number;
+}
+
+export class LoadControl implements LiveLoad {
   readonly memory: SharedArrayBuffer;
   private readonly flags: Int32Array;
   private readonly progress: Float64Array;

@@ -3,7 +3,7 @@
  * fresh server, so that a drift of the machine touches all of them alike. After every session the
  * results so far are handed on: what was measured is never lost.
  */
-import type { Cell, ClientCeiling, Results, Run, Session } from '../results/document.ts';
+import type { ClientCeiling, Results, Run, Session } from '../results/document.ts';
 import { RESULTS_FORMAT, RESULTS_VERSION } from '../results/document.ts';
 import { capacitiesOf } from './capacity.ts';
 import { clientCeilings } from './ceiling.ts';
@@ -11,8 +11,8 @@ import { cellsOf } from './cells.ts';
 import { describeEnvironment } from './environment.ts';
 import type { LoadPool } from './load.ts';
 import type { Plan } from './plan.ts';
+import { notesOf } from './notes.ts';
 import { runSession, type Watcher } from './session.ts';
-import { median, RUNS_FOR_VERDICT } from './statistics.ts';
 import type { Target } from './target.ts';
 
 export interface PlanHeader {
@@ -83,7 +83,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
       runs,
       cells,
       ...(capacity.length > 0 ? { capacity } : {}),
-      notes: [...header.notes, ...notesOf(plan, cells, sessions, runs)],
+      notes: [...header.notes, ...notesOf(plan, environment, cells, sessions, runs)],
     };
   };
 
@@ -141,63 +141,4 @@ function rerunLine(argv: readonly string[], seed: number): string {
     ...quoted,
     ...(argv.some((word) => word.startsWith('--seed')) ? [] : ['--seed', String(seed)]),
   ].join(' ');
-}
-
-/** Servers that wait for a processor for more than this share of the time do not have the machine to themselves. */
-const CROWDED_SHARE = 0.25;
-
-function notesOf(
-  plan: Plan,
-  cells: readonly Cell[],
-  sessions: readonly Session[],
-  runs: readonly Run[],
-): string[] {
-  const notes: string[] = [];
-  const closed = plan.rows.some(({ open }) => open === null);
-  if (closed) {
-    const depth = [...new Set(plan.rows.map(({ pipeline }) => pipeline * plan.settings.connections))].join(
-      ' and ',
-    );
-    notes.push(
-      `Closed loop: latency is the service time at ${depth} requests in flight, at the highest rate that the server gives.`,
-    );
-  }
-  if (plan.repeats < RUNS_FOR_VERDICT && plan.targets.length > 1)
-    notes.push(`${plan.repeats} runs a side: medians only; a verdict needs at least ${RUNS_FOR_VERDICT}.`);
-  const served = plan.targets.filter(({ info }) => info.mode === 'served').map(({ info }) => info.id);
-  if (served.length > 1 && plan.repeats >= 2 && servedAlike(cells, served)) {
-    notes.push(
-      'The engines do not differ in served mode: the memory tier holds all data, requests meet the engine only through checkpoints in the background. The engine-bound columns show the engines themselves.',
-    );
-  }
-  const waits = runs.flatMap(({ resources, seconds }) =>
-    resources?.cpuWaitSeconds == null || seconds === 0 ? [] : [resources.cpuWaitSeconds / seconds],
-  );
-  if (waits.length > 0 && median(waits) > CROWDED_SHARE) {
-    notes.push(
-      `The servers were ready to run but had no processor for ${(median(waits) * 100).toFixed(0)}% of the time (median): something else used the machine, and the figures are not to be trusted.`,
-    );
-  }
-  const unsettled = sessions
-    .filter(({ drain }) => drain !== null && !drain.settled)
-    .map(({ target }) => target);
-  if (unsettled.length > 0) {
-    notes.push(
-      `Still writing back when the rows began: ${[...new Set(unsettled)].join(', ')}. Part of the load's cost falls on the rows.`,
-    );
-  }
-  return notes;
-}
-
-/** No row at which the intervals of two engines' medians lie apart. */
-function servedAlike(cells: readonly Cell[], served: readonly string[]): boolean {
-  const rows = new Set(cells.map(({ workload }) => workload));
-  let apart = 0;
-  for (const row of rows) {
-    const rates = cells
-      .filter((cell) => cell.workload === row && served.includes(cell.target))
-      .flatMap((cell) => cell.metrics.opsPerSecond ?? []);
-    if (rates.some((a) => rates.some((b) => a.low > b.high))) apart++;
-  }
-  return apart <= rows.size * 0.1;
 }

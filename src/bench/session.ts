@@ -7,7 +7,7 @@ import type { Run, Session } from '../results/document.ts';
 import { STRINGS } from '../workloads/builtin.ts';
 import type { Preload } from '../workloads/workload.ts';
 import { runRedisBenchmark } from './redis-benchmark.ts';
-import type { LoadControl } from './control.ts';
+import type { LiveLoad } from './control.ts';
 import type { LoadOptions, LoadOutcome, LoadPool } from './load.ts';
 import type { LoadSettings, Row } from './plan.ts';
 import { sampleProcess } from './process-sample.ts';
@@ -31,8 +31,8 @@ export interface Watcher {
   /** A session begins; `position` of `of` sessions. */
   session(target: string, repeat: number): void;
   phase(text: string): void;
-  /** Load is on: live progress is in `control`, the target's use of the machine in `sampler`. */
-  running(row: Row, control: LoadControl | null, sampler: Sampler): void;
+  /** Load is on: how far it is, and the target's use of the machine. */
+  running(load: LiveLoad | null, sampler: Sampler): void;
   finished(run: Run): void;
 }
 
@@ -266,7 +266,7 @@ class Life {
       watcher.phase(row.info.label);
       if (settings.driver === 'redis-benchmark') {
         sampler.start(settings.intervalSeconds);
-        watcher.running(row, null, sampler);
+        watcher.running(null, sampler);
         outcome = await runRedisBenchmark(row, settings, this.target.address);
       } else {
         outcome = await pool.run(
@@ -279,7 +279,7 @@ class Life {
           },
           (control) => {
             sampler.start(settings.intervalSeconds);
-            watcher.running(row, control, sampler);
+            watcher.running(control, sampler);
           },
         );
       }

@@ -72,6 +72,7 @@ function ownTarget(
         const process = child;
         const server = await control.info();
         info.version = server.ardent_version ?? server.redis_version ?? info.version;
+        Object.assign(info.settings, await settingsOf(info, control));
         if (info.mode === 'engine-bound' && server.tier_limit_bytes !== '0') {
           throw new Error(`it keeps ${server.tier_limit_bytes} bytes in memory, so it is not engine-bound`);
         }
@@ -96,6 +97,20 @@ function ownTarget(
       }
     },
   };
+}
+
+/** What the server says of its settings, those not given included. */
+async function settingsOf(info: TargetInfo, control: ControlConnection): Promise<Record<string, string>> {
+  const patterns =
+    info.kind === 'ardent'
+      ? [`${info.engine}.*`, 'tier-memory', 'appendfsync', 'checkpoint-*']
+      : ['appendonly', 'appendfsync', 'save', 'maxmemory', 'io-threads'];
+  const settings: Record<string, string> = {};
+  for (const pattern of patterns) {
+    const words = (await control.call(`CONFIG GET ${pattern}`)) as string[];
+    for (let at = 0; at + 1 < words.length; at += 2) settings[words[at]] = words[at + 1];
+  }
+  return settings;
 }
 
 export interface RedisOptions {

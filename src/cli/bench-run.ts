@@ -43,10 +43,9 @@ export function writeResults(
   return written;
 }
 
-function progressFor(args: OutputArguments, run: BenchRun): Progress {
-  const sessions = run.plan.targets.length * run.plan.repeats;
+function progressFor(args: OutputArguments, title: string, sessions: number, rows: number): Progress {
   if (args.quiet || args.json) return new QuietProgress();
-  if (args.tui && process.stderr.isTTY) return new LiveProgress(run.title, sessions, run.plan.rows.length);
+  if (args.tui && process.stderr.isTTY) return new LiveProgress(title, sessions, rows);
   return new PlainProgress(sessions);
 }
 
@@ -61,59 +60,86 @@ function printing(progress: Progress): Progress {
   });
 }
 
-export async function runBench(run: BenchRun, args: OutputArguments): Promise<number> {
-  const directory = new ResultsDirectory(args.results, run.tool, args.out);
-  const plain = progressFor(args, run);
+/** What a tool is given to run with. */
+export interface ToolControl {
+  watcher: Progress;
+  /** Writes the results so far. */
+  save(results: Results): void;
+  /** Why the tool was asked to stop; null: it was not. */
+  stopReason(): string | null;
+  /** Registers what ends the work under way when a stop is asked for; a new one replaces it. */
+  onStop(stop: () => void): void;
+}
+
+/** Runs a tool on a terminal or elsewhere, with Ctrl-C and full disks; prints and writes its results. */
+export async function runTool(
+  { tool, title, sessions, rows }: { tool: Results['tool']; title: string; sessions: number; rows: number },
+  args: OutputArguments,
+  run: (control: ToolControl) => Promise<Results>,
+): Promise<number> {
+  const directory = new ResultsDirectory(args.results, tool, args.out);
+  const plain = progressFor(args, title, sessions, rows);
   const progress = args.json ? printing(plain) : plain;
-  const pool = new LoadPool(run.plan.settings.workers);
   let stopReason: string | null = null;
-  const stopCheck = (): string | null => stopReason;
+  let stop: () => void = () => {};
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stopReason !== null) process.exit(EXIT.interrupted);
     stopReason = `interrupted by ${signal}`;
     progress.note(`${signal}: stopping; what was measured is kept (once more: at once)`);
-    pool.stop();
+    stop();
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
   let unwritable: string | null = null;
   let results: Results;
   try {
-    results = await runPlan(
-      run.plan,
-      {
-        tool: run.tool,
-        title: run.title,
-        argv: process.argv.slice(2),
-        options: run.options,
-        dataRoot: args.dataDir ?? tmpdir(),
-        notes: run.notes,
+    results = await run({
+      watcher: progress,
+      save(partial) {
+        try {
+          directory.write('results.json', JSON.stringify(partial));
+        } catch (error) {
+          if (unwritable === null)
+            progress.note(`ardent: results cannot be written: ${(error as Error).message}`);
+          unwritable = (error as Error).message;
+        }
       },
-      {
-        pool,
-        watcher: progress,
-        save(partial) {
-          try {
-            directory.write('results.json', JSON.stringify(partial));
-          } catch (error) {
-            if (unwritable === null)
-              progress.note(`ardent: results cannot be written: ${(error as Error).message}`);
-            unwritable = (error as Error).message;
-          }
-        },
-        stopReason: stopCheck,
-      },
-    );
+      stopReason: () => stopReason,
+      onStop: (callback) => (stop = callback),
+    });
   } finally {
     progress.end();
     process.removeListener('SIGINT', onSignal);
     process.removeListener('SIGTERM', onSignal);
-    await pool.close();
   }
   const files = writeResults(directory, results, progress);
   printResults(results, args, files);
-  if (files.length === 0) return EXIT.usage;
-  return exitCodeOf(results);
+  return files.length === 0 ? EXIT.usage : exitCodeOf(results);
+}
+
+export async function runBench(run: BenchRun, args: OutputArguments): Promise<number> {
+  const { tool, title, plan, options, notes } = run;
+  const pool = new LoadPool(plan.settings.workers);
+  const header = {
+    tool,
+    title,
+    argv: process.argv.slice(2),
+    options,
+    dataRoot: args.dataDir ?? tmpdir(),
+    notes,
+  };
+  try {
+    return await runTool(
+      { tool, title, sessions: plan.targets.length * plan.repeats, rows: plan.rows.length },
+      args,
+      (control) => {
+        control.onStop(() => pool.stop());
+        return runPlan(plan, header, { ...control, pool });
+      },
+    );
+  } finally {
+    await pool.close();
+  }
 }
 
 export function printResults(results: Results, args: OutputArguments, files: string[]): void {

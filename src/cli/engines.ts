@@ -3,13 +3,12 @@ import { tmpdir } from 'node:os';
 import type { Argv } from 'yargs';
 import { runEngines } from '../bench/engines/run-engines.ts';
 import { engineWorkloads, ENGINE_WORKLOADS } from '../bench/engines/workloads.ts';
-import { ResultsDirectory } from '../bench/results-directory.ts';
 import { ENGINE_NAMES, type EngineName } from '../engines/engine.ts';
 import { resolveOptions } from '../engines/options.ts';
 import { parseSizes } from '../workloads/values.ts';
 import { outputOptions, type OutputArguments, lastGiven } from './bench-options.ts';
-import { exitCodeOf, printResults, writeResults } from './bench-run.ts';
-import { EXIT, exitWith, UsageError } from './exit-codes.ts';
+import { runTool } from './bench-run.ts';
+import { exitWith, UsageError } from './exit-codes.ts';
 
 interface EnginesArguments extends OutputArguments {
   engines: string;
@@ -108,51 +107,38 @@ async function run(args: EnginesArguments): Promise<number> {
     }
   }
   const workloads = engineWorkloads(args.benchmarks.split(','));
-  const directory = new ResultsDirectory(args.results, 'engines', args.out);
-  const note = (text: string): void => void process.stderr.write(`${text}\n`);
-  let stopReason: string | null = null;
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (stopReason !== null) process.exit(EXIT.interrupted);
-    stopReason = `interrupted by ${signal}`;
-    note(`${signal}: stopping after this workload (once more: at once)`);
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
-  const results = await runEngines(
+  return runTool(
     {
-      engines,
-      workloads,
-      settings: {
-        keys: args.keys,
-        valueSizes: args.dataSize,
-        compressibility: args.compressibility,
-        batch: args.batch,
-        depth: args.depth,
-        requesters: args.requesters,
-        sync: args.sync,
-        rows: args.rows ?? null,
-        seconds: args.seconds,
-        seed: args.seed ?? Math.floor(Math.random() * 0x7fffffff),
-      },
-      engineOptions,
-      repeats: args.repeats,
-      baseline: args.baseline ?? '',
-      dataRoot: args.dataDir ?? tmpdir(),
-      argv: process.argv.slice(2),
+      tool: 'engines',
+      title: 'Engines without a server',
+      sessions: engines.length * args.repeats,
+      rows: workloads.length,
     },
-    {
-      note,
-      phase(engine, repeat, workload) {
-        if (!args.quiet && !args.json && (workload === workloads[0].id || process.stderr.isTTY))
-          note(`${engine}, run ${repeat}: ${workload}`);
-      },
-      save: (partial) => void directory.write('results.json', JSON.stringify(partial)),
-      stopReason: () => stopReason,
-    },
+    args,
+    (control) =>
+      runEngines(
+        {
+          engines,
+          workloads,
+          settings: {
+            keys: args.keys,
+            valueSizes: args.dataSize,
+            compressibility: args.compressibility,
+            batch: args.batch,
+            depth: args.depth,
+            requesters: args.requesters,
+            sync: args.sync,
+            rows: args.rows ?? null,
+            seconds: args.seconds,
+            seed: args.seed ?? Math.floor(Math.random() * 0x7fffffff),
+          },
+          engineOptions,
+          repeats: args.repeats,
+          baseline: args.baseline ?? '',
+          dataRoot: args.dataDir ?? tmpdir(),
+          argv: process.argv.slice(2),
+        },
+        control,
+      ),
   );
-  process.removeListener('SIGINT', onSignal);
-  process.removeListener('SIGTERM', onSignal);
-  const files = writeResults(directory, results, { note });
-  printResults(results, args, files);
-  return files.length === 0 ? EXIT.usage : exitCodeOf(results);
 }

@@ -2,7 +2,9 @@
 import type { Argv } from 'yargs';
 import { rowsOf } from '../bench/plan.ts';
 import { ardentTarget, findExecutable, foreignTarget, redisTarget, type Target } from '../bench/target.ts';
-import { ENGINE_NAMES } from '../engines/engine.ts';
+import { smallCacheOptions } from '../bench/engine-cache.ts';
+import { ENGINE_NAMES, type EngineName } from '../engines/engine.ts';
+import { averageSize, parseSizes } from '../workloads/values.ts';
 import {
   loadOptions,
   outputOptions,
@@ -31,6 +33,10 @@ interface MatrixArguments extends LoadArguments, OutputArguments {
   serverOption?: string[];
 }
 
+/** `served,engine-bound` once the server can do without its tier (`--tier-memory 0`). */
+const DEFAULT_MODES = 'served';
+/** `key:` and twelve digits. */
+const KEY_BYTES = 16;
 /** About three minutes on two processors, five targets and fifteen rows. */
 const QUICK = { seconds: 0.25, warmup: 0.15, requests: 60_000, keyspace: 100_000, repeats: 5, drain: 2 };
 /** About fifty minutes. */
@@ -48,7 +54,8 @@ function parseTarget(spec: string, allowFlush: boolean): Target {
   });
 }
 
-function targetsOf(args: MatrixArguments): Target[] {
+/** @param dataBytes of keys and values that will be loaded */
+function targetsOf(args: MatrixArguments, dataBytes: number): Target[] {
   const below = args.dataDir;
   const engines = args.engines === 'none' ? [] : args.engines.split(',');
   const unknown = engines.find((engine) => !(ENGINE_NAMES as readonly string[]).includes(engine));
@@ -68,7 +75,16 @@ function targetsOf(args: MatrixArguments): Target[] {
   const durability = args.appendfsync as 'no' | 'everysec' | 'always';
   const targets = modes.flatMap((mode) =>
     engines.map((engine) =>
-      ardentTarget({ engine, mode: mode as 'served' | 'engine-bound', durability, settings, below }),
+      ardentTarget({
+        engine,
+        mode: mode as 'served' | 'engine-bound',
+        durability,
+        settings: {
+          ...(mode === 'engine-bound' ? smallCacheOptions(engine as EngineName, dataBytes) : {}),
+          ...settings,
+        },
+        below,
+      }),
     ),
   );
   if (args.redis) {
@@ -104,9 +120,8 @@ export const builder = (yargs: Argv): Argv<MatrixArguments> =>
     })
     .option('modes', {
       type: 'string',
-      default: 'served',
-      describe:
-        'served (all data in memory), engine-bound (for a server that can do without its tier, which ours cannot yet), or both',
+      default: DEFAULT_MODES,
+      describe: 'served (all data in memory), engine-bound (none, every access goes to the engine), or both',
     })
     .option('redis', { type: 'boolean', default: true, describe: 'Measure Redis too; --no-redis' })
     .option('redis-server', {
@@ -161,7 +176,10 @@ async function runMatrix(args: MatrixArguments): Promise<number> {
     keyspace: keyspaceGiven ? args.keyspace : preset.keyspace,
     dataSize: sizeGiven ? args.dataSize : '100',
   });
-  const targets = targetsOf(args);
+  const targets = targetsOf(
+    args,
+    settings.keyspace * (KEY_BYTES + averageSize(parseSizes(settings.valueSizes))),
+  );
   const baseline =
     args.baseline ?? targets.find(({ info }) => info.kind === 'redis' && !info.reference)?.info.id ?? '';
   if (baseline !== '' && !targets.some(({ info }) => info.id === baseline)) {

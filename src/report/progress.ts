@@ -4,10 +4,9 @@
  */
 import { createLogUpdate } from 'log-update';
 import pc from 'picocolors';
-import type { LoadControl } from '../bench/control.ts';
+import type { LiveLoad } from '../bench/control.ts';
 import type { Sampler } from '../bench/sampler.ts';
 import type { Watcher } from '../bench/session.ts';
-import type { Row } from '../bench/plan.ts';
 import { formatBytes, formatCount, formatDuration, formatMicroseconds } from './format.ts';
 import type { Run } from '../results/document.ts';
 
@@ -21,6 +20,7 @@ const CLIENT_RED = 0.9;
 function sparkline(values: readonly number[], cells = SPARK_CELLS): string {
   const shown = values.slice(-cells);
   const top = Math.max(...shown, 1e-9);
+  if (cells === 0) return '';
   return shown.map((value) => SPARKS[Math.min(7, Math.floor((value / top) * 7.999))]).join('');
 }
 
@@ -87,6 +87,10 @@ export class PlainProgress extends QuietProgress {
   }
 }
 
+/** How many finished rows stay in the picture. */
+const FINISHED_SHOWN = 4;
+const ROW_CELLS = 20;
+
 /** A picture that is redrawn in place. */
 export class LiveProgress implements Progress {
   private readonly log = createLogUpdate(process.stderr);
@@ -100,11 +104,11 @@ export class LiveProgress implements Progress {
   private repeat = 0;
   private rowsDone = 0;
   private phaseText = '';
-  private row: Row | null = null;
-  private control: LoadControl | null = null;
+  private load: LiveLoad | null = null;
   private sampler: Sampler | null = null;
   private last = { time: 0, requests: 0 };
   private rates: number[] = [];
+  private readonly finishedRows: string[] = [];
 
   constructor(title: string, sessions: number, rows: number) {
     this.title = title;
@@ -118,18 +122,16 @@ export class LiveProgress implements Progress {
     this.target = target;
     this.repeat = repeat;
     this.rowsDone = 0;
-    this.row = null;
   }
 
   phase(text: string): void {
     this.phaseText = text;
-    this.row = null;
-    this.control = null;
+    this.load = null;
+    this.sampler = null;
   }
 
-  running(row: Row, control: LoadControl | null, sampler: Sampler): void {
-    this.row = row;
-    this.control = control;
+  running(load: LiveLoad | null, sampler: Sampler): void {
+    this.load = load;
     this.sampler = sampler;
     this.rates = [];
     this.last = { time: performance.now(), requests: 0 };
@@ -137,7 +139,19 @@ export class LiveProgress implements Progress {
 
   finished(run: Run): void {
     this.rowsDone++;
-    if (run.state === 'failed') this.note(pc.red(`${run.target} ${run.workload}: failed: ${run.error}`));
+    if (run.state === 'failed') {
+      this.note(pc.red(`${run.target} ${run.workload}: failed: ${run.error}`));
+      return;
+    }
+    const latency = run.intendedLatency ?? run.latency;
+    const figures =
+      run.state === 'unsupported'
+        ? 'unsupported'
+        : `${formatCount(run.opsPerSecond).padStart(11)} ops/s${latency === null ? '' : `  p99 ${formatMicroseconds(latency.p99Us)}`}`;
+    this.finishedRows.push(
+      `  ${run.workload.slice(0, ROW_CELLS).padEnd(ROW_CELLS)} ${figures}  ${run.target}`,
+    );
+    if (this.finishedRows.length > FINISHED_SHOWN) this.finishedRows.shift();
   }
 
   note(text: string): void {
@@ -156,26 +170,34 @@ export class LiveProgress implements Progress {
     const share = Math.min(1, Math.max(0, done));
     const elapsed = (performance.now() - this.began) / 1000;
     const left = share > 0.02 ? `${formatDuration((elapsed / share) * (1 - share))} left` : '';
-    const filled = Math.round(share * BAR_CELLS);
-    const lines = [
-      `${pc.bold(this.title)}  ${pc.cyan('━'.repeat(filled))}${pc.dim('━'.repeat(BAR_CELLS - filled))}  ${formatDuration(elapsed)}  ${pc.dim(left)}`,
-      `${pc.bold(this.target)} ${pc.dim(`run ${this.repeat}, server ${this.sessionNumber} of ${this.sessions}`)}  ${this.phaseText}`,
-    ];
-    if (this.control !== null && this.row !== null) lines.push(this.loadLine(this.control));
-    const sampled = this.sampler === null ? '' : this.targetLine(this.sampler);
-    if (this.row !== null && sampled !== '') lines.push(sampled);
-    this.log(lines.join('\n'));
+    const columns = process.stderr.columns ?? 80;
+    const times = `${formatDuration(elapsed)}  ${left}`;
+    // The bar takes what the words leave of the line, and gives way to them.
+    const cells = Math.min(BAR_CELLS, columns - this.title.length - times.length - 5);
+    const filled = Math.round(share * cells);
+    const bar = cells < 4 ? '' : `${'━'.repeat(filled)}${pc.dim('━'.repeat(cells - filled))}  `;
+    const where =
+      this.sessionNumber === 0
+        ? this.phaseText
+        : `${this.target} ${pc.dim(`run ${this.repeat}, ${this.sessionNumber} of ${this.sessions}`)}  ${this.phaseText}`;
+    const lines = [`${pc.bold(this.title)}  ${pc.cyan(bar)}${pc.dim(times)}`, where];
+    lines.push(this.load === null ? '' : this.loadLine(this.load, columns));
+    lines.push(this.sampler === null ? '' : this.targetLine(this.sampler));
+    lines.push(...this.finishedRows.map((row) => pc.dim(row)));
+    this.log(lines.map((line) => clip(line, columns)).join('\n'));
   }
 
-  private loadLine(control: LoadControl): string {
+  private loadLine(load: LiveLoad, columns: number): string {
     const now = performance.now();
-    const { requests } = control;
+    const { requests } = load;
     if (now > this.last.time && requests > this.last.requests) {
       this.rates.push(((requests - this.last.requests) * 1000) / (now - this.last.time));
       this.last = { time: now, requests };
     }
-    const rate = this.rates.at(-1) ?? 0;
-    return `  ${formatCount(rate).padStart(9)} ops/s  p99 ${formatMicroseconds(control.p99Us)}  ${pc.cyan(sparkline(this.rates))}`;
+    const rate = this.rates.at(-1);
+    if (rate === undefined) return pc.dim('  warming up');
+    const text = `  ${formatCount(rate).padStart(9)} ops/s  p99 ${formatMicroseconds(load.p99Us)}`;
+    return `${text}  ${pc.cyan(sparkline(this.rates, Math.max(0, Math.min(SPARK_CELLS, columns - text.length - 3))))}`;
   }
 
   private targetLine(sampler: Sampler): string {
@@ -191,4 +213,21 @@ export class LiveProgress implements Progress {
       (sample.diskBytes === null ? '' : `  disk ${formatBytes(sample.diskBytes)}`)
     );
   }
+}
+
+/** A change of colour; splitting at it leaves the sequences in the odd places. */
+const ESCAPE = new RegExp(`(${String.fromCharCode(27)}\\[[\\d;]*m)`);
+
+/** The first `columns` characters of a line, escape sequences not counted: a terminal must not wrap it. */
+function clip(line: string, columns: number): string {
+  let left = columns;
+  return line
+    .split(ESCAPE)
+    .map((part, index) => {
+      if (index % 2 === 1) return part;
+      const shown = [...part].slice(0, left).join('');
+      left -= [...shown].length;
+      return shown;
+    })
+    .join('');
 }

@@ -39,6 +39,13 @@ export function largest(spec: SizeSpec): number {
   return spec.kind === 'range' ? spec.high : Math.max(...spec.sizes);
 }
 
+export function averageSize(spec: SizeSpec): number {
+  if (spec.kind === 'fixed') return spec.bytes;
+  if (spec.kind === 'range') return (spec.low + spec.high) / 2;
+  const total = spec.weights.reduce((sum, weight) => sum + weight, 0);
+  return spec.sizes.reduce((sum, size, index) => sum + (size * spec.weights[index]) / total, 0);
+}
+
 /** The size for `fraction` in [0, 1): equal fractions give equal sizes. */
 export function sizeAt(spec: SizeSpec, fraction: number): number {
   if (spec.kind === 'fixed') return spec.bytes;

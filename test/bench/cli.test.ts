@@ -131,6 +131,18 @@ describe('matrix', () => {
     }
   });
 
+  it('a server that keeps data in memory is not shown as engine-bound', async () => {
+    const { code, stderr } = await ardent(
+      smallMatrix(
+        ...['--engines', 'lmdb', '--modes', 'engine-bound', '--server-option', 'tier-memory=64mb'],
+        ...['--no-redis', '-t', 'set'],
+      ),
+    );
+    expect(code).toBe(2);
+    expect(stderr).toContain('LMDB (engine-bound) did not start: it keeps 67108864 bytes in memory');
+    expect(leftBehind()).toEqual([]);
+  });
+
   it('a disk that takes no results: one line, and the table all the same', async () => {
     const out = join(directory, 'out');
     mkdirSync(join(out, 'results.json.new'), { recursive: true });
@@ -369,6 +381,7 @@ describe('engines', () => {
     for (const run of results.runs) {
       expect([run.target, run.workload, run.state]).toEqual([run.target, run.workload, 'ok']);
       expect(run.misses).toBe(0);
+      expect(run.latency!.count).toBeGreaterThan(0);
       if (run.workload === 'fillseq' || run.workload === 'readseq') expect(run.requests).toBe(300);
     }
     expect(leftBehind()).toEqual([]);

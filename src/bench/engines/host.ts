@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { Piscina } from 'piscina';
 import { openEngine, type OwnedEngine } from '../../engines/open.ts';
 import type { EngineOptions } from '../../engines/engine.ts';
+import { LoadControl } from '../control.ts';
 import { LatencyCounts } from '../latency.ts';
 import type {
   EngineRunReport,
@@ -18,6 +19,8 @@ import type {
 } from './spec.ts';
 import { ENGINE_WORKLOADS, type EngineWorkload } from './workloads.ts';
 
+const PROGRESS_MS = 250;
+
 const start = JSON.parse(process.argv[2]) as HostStart;
 const { settings } = start;
 const directory = join(start.directory, 'engine');
@@ -28,6 +31,11 @@ const pool = new Piscina({
   idleTimeout: Infinity,
 });
 let engine: OwnedEngine;
+/** Of what is under way, and of what is being measured. */
+let active: LoadControl | null = null;
+let current: LoadControl | null = null;
+/** Nothing more is asked for. */
+let stopped = false;
 /** All keys of the key space are there. */
 let loaded = false;
 
@@ -38,7 +46,11 @@ async function open(): Promise<void> {
 }
 
 async function ask(workload: EngineWorkload, limits: boolean): Promise<Omit<EngineRunReport, 'details'>> {
-  const stop = new SharedArrayBuffer(4);
+  const control = new LoadControl(null, settings.requesters);
+  const writerControl = new LoadControl(null, settings.requesters + 1);
+  active = control;
+  if (limits) current = control;
+  if (stopped) control.stop();
   const limited = limits ? settings : { ...settings, rows: null, seconds: null };
   const task = (index: number, background: boolean): Promise<RequesterReport> => {
     const port = engine.connect();
@@ -50,7 +62,7 @@ async function ask(workload: EngineWorkload, limits: boolean): Promise<Omit<Engi
       index,
       of: settings.requesters,
       background,
-      stop,
+      control: (background ? writerControl : control).memory,
     };
     return pool.run(request, { transferList: [port] }) as Promise<RequesterReport>;
   };
@@ -61,7 +73,8 @@ async function ask(workload: EngineWorkload, limits: boolean): Promise<Omit<Engi
       Array.from({ length: settings.requesters }, (_, index) => task(index, false)),
     );
   } finally {
-    Atomics.store(new Int32Array(stop), 0, 1);
+    writerControl.stop();
+    current = null;
     await writer;
   }
   const latency = new LatencyCounts();
@@ -102,10 +115,16 @@ async function run(workload: EngineWorkload): Promise<void> {
   reply({ done: { ...report, details: (await engine.stats()).details } });
 }
 
+setInterval(() => {
+  if (current !== null) reply({ progress: { requests: current.requests, p99Us: current.p99Us } });
+}, PROGRESS_MS).unref();
 process.on('disconnect', () => process.exit(1));
 process.on('message', (message: HostRequest) => {
-  const work = 'run' in message ? run(message.run) : engine.close().then(() => process.exit(0));
-  work.catch((error: Error) => reply({ failed: error.message }));
+  if ('run' in message) run(message.run).catch((error: Error) => reply({ failed: error.message }));
+  else {
+    stopped = true;
+    active?.stop();
+  }
 });
 
 open().then(

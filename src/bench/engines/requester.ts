@@ -4,6 +4,7 @@ import { connectEngine } from '../../engines/open.ts';
 import { RowCursor, RowPacker } from '../../engines/packed.ts';
 import { Random } from '../../workloads/random.ts';
 import { largest, parseSizes, sizeAt, ValuePool } from '../../workloads/values.ts';
+import { LoadControl } from '../control.ts';
 import { LatencyCounts } from '../latency.ts';
 import type { RequesterReport, RequesterTask } from './spec.ts';
 
@@ -17,7 +18,7 @@ const ROW_HEADER_BYTES = 8;
 export default async function request(task: RequesterTask): Promise<RequesterReport> {
   const { settings, workload } = task;
   const engine = connectEngine(task.engine, task.port);
-  const stop = new Int32Array(task.stop);
+  const control = new LoadControl(task.control);
   const sizes = parseSizes(settings.valueSizes);
   const pool = new ValuePool(settings.seed + task.index, settings.compressibility, largest(sizes));
   const random = new Random(settings.seed, task.index + 1);
@@ -76,11 +77,12 @@ export default async function request(task: RequesterTask): Promise<RequesterRep
       rows: intervalRows,
       counts: interval.toSparse(),
     });
+    control.report(task.index, rows, interval.percentileUs(0.99));
     interval.reset();
     intervalRows = 0;
     cutAt = now;
   };
-  const more = (): boolean => asked < limit && performance.now() < deadline && Atomics.load(stop, 0) === 0;
+  const more = (): boolean => asked < limit && performance.now() < deadline && !control.stopped;
   const batchSize = (): number => Math.min(settings.batch, limit - asked);
 
   const put = async (): Promise<void> => {
@@ -139,7 +141,7 @@ export default async function request(task: RequesterTask): Promise<RequesterRep
       count(chunk.rows, began);
       hits += chunk.rows;
       began = performance.now();
-      if (began >= deadline || rows >= limit * task.of || Atomics.load(stop, 0) === 1) break;
+      if (began >= deadline || rows >= limit * task.of || control.stopped) break;
     }
   };
   const seek = async (): Promise<void> => {

@@ -18,8 +18,16 @@ import { freshDirectory, guardProcess, removeDirectory } from '../child.ts';
 import { describeEnvironment } from '../environment.ts';
 import { LatencyCounts } from '../latency.ts';
 import { resourcesOf, Sampler, seriesOf } from '../sampler.ts';
+import type { Watcher } from '../session.ts';
 import { ENGINE_LABELS } from '../target.ts';
-import type { EngineRunReport, EngineSettings, HostReply, HostRequest, HostStart } from './spec.ts';
+import type {
+  EngineProgress,
+  EngineRunReport,
+  EngineSettings,
+  HostReply,
+  HostRequest,
+  HostStart,
+} from './spec.ts';
 import type { EngineWorkload } from './workloads.ts';
 
 export interface EnginesPlan {
@@ -34,10 +42,11 @@ export interface EnginesPlan {
 }
 
 export interface EnginesControl {
-  note(text: string): void;
-  phase(engine: string, repeat: number, workload: string): void;
+  watcher: Watcher;
   save(results: Results): void;
   stopReason(): string | null;
+  /** Called with what ends the workload under way, for when the bench is asked to stop. */
+  onStop(stop: () => void): void;
 }
 
 const SAMPLE_SECONDS = 0.25;
@@ -64,11 +73,15 @@ function bindingVersion(engine: EngineName): string {
 class HostProcess {
   readonly child: ChildProcess;
   private readonly arrived: HostReply[] = [];
+  /** Of the workload under way. */
+  progress: EngineProgress = { requests: 0, p99Us: 0 };
   private waiting: ((reply: HostReply) => void) | null = null;
 
   constructor(start: HostStart) {
     this.child = fork(new URL('./host.js', import.meta.url), [JSON.stringify(start)], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      // Latency counts are typed arrays, which JSON would spoil.
+      serialization: 'advanced',
       detached: true,
     });
     guardProcess(this.child);
@@ -79,6 +92,10 @@ class HostProcess {
   }
 
   private deliver(reply: HostReply): void {
+    if ('progress' in reply) {
+      this.progress = reply.progress;
+      return;
+    }
     if (this.waiting === null) this.arrived.push(reply);
     else {
       this.waiting(reply);
@@ -205,25 +222,35 @@ export async function runEngines(plan: EnginesPlan, control: EnginesControl): Pr
       const index = sessions.push(session) - 1;
       const directory = freshDirectory(engine, plan.dataRoot);
       const began = performance.now();
+      control.watcher.session(ENGINE_LABELS[engine], repeat);
+      control.watcher.phase('start');
       const host = new HostProcess({
         engine,
         directory,
         options: engineOptionsOf(plan, engine),
         settings: { ...settings, seed: settings.seed + repeat },
       });
+      control.onStop(() => host.send({ stop: true }));
       try {
         await host.next();
         session.startSeconds = (performance.now() - began) / 1000;
         for (const workload of plan.workloads) {
           if (control.stopReason() !== null) break;
-          control.phase(ENGINE_LABELS[engine], repeat, workload.id);
-          runs.push(await runOne(host, directory, workload, engine, repeat, index, runs.length));
+          const run = await runOne(host, directory, workload, control.watcher, {
+            target: engine,
+            repeat,
+            session: index,
+            order: runs.length,
+          });
+          if (run.requests === 0 && control.stopReason() !== null) break;
+          runs.push(run);
+          control.watcher.finished(run);
         }
       } catch (error) {
         session.state = 'failed';
         session.error = (error as Error).message;
-        control.note(`${engine}: ${session.error}`);
       } finally {
+        control.onStop(() => {});
         host.kill();
         removeDirectory(directory);
       }
@@ -243,18 +270,30 @@ async function runOne(
   host: HostProcess,
   directory: string,
   workload: EngineWorkload,
-  engine: EngineName,
-  repeat: number,
-  session: number,
-  order: number,
+  watcher: Watcher,
+  place: Pick<Run, 'target' | 'repeat' | 'session' | 'order'>,
 ): Promise<Run> {
   const startedAt = new Date().toISOString();
   const sampler = new Sampler({ pid: host.child.pid!, dataDirectory: directory });
+  host.progress = { requests: 0, p99Us: 0 };
+  watcher.phase(workload.loaded ? `${workload.id}, loading if need be` : workload.id);
   host.send({ run: workload });
   let report: EngineRunReport;
   try {
     await host.next();
     sampler.start(SAMPLE_SECONDS);
+    watcher.phase(workload.id);
+    watcher.running(
+      {
+        get requests() {
+          return host.progress.requests;
+        },
+        get p99Us() {
+          return host.progress.p99Us;
+        },
+      },
+      sampler,
+    );
     const reply = await host.next();
     if (!('done' in reply)) throw new Error('the engine’s process answered out of turn');
     report = reply.done;
@@ -272,10 +311,7 @@ async function runOne(
   const reads = workload.access === 'read' && !workload.missing;
   return {
     workload: workload.id,
-    target: engine,
-    repeat,
-    session,
-    order,
+    ...place,
     startedAt,
     state: report.rows > 0 ? 'ok' : 'failed',
     ...(report.rows > 0 ? {} : { error: 'no row was served' }),

@@ -29,9 +29,19 @@ export interface HostStart {
 }
 export type HostRequest = { run: EngineWorkload } | { stop: true };
 
+/** How far a workload is. */
+export interface EngineProgress {
+  requests: number;
+  p99Us: number;
+}
+
 /** From it. */
 export type HostReply =
-  { ready: { version: string } } | { began: true } | { done: EngineRunReport } | { failed: string };
+  | { ready: { version: string } }
+  | { began: true }
+  | { progress: EngineProgress }
+  | { done: EngineRunReport }
+  | { failed: string };
 
 export interface EngineRunReport {
   startedAt: number;
@@ -60,8 +70,8 @@ export interface RequesterTask {
   of: number;
   /** Overwrites until told to stop; not counted. */
   background: boolean;
-  /** [0]: stop. */
-  stop: SharedArrayBuffer;
+  /** Of a LoadControl: progress, and when to stop. */
+  control: SharedArrayBuffer;
 }
 
 export type RequesterReport = Omit<EngineRunReport, 'details'>;

@@ -47,7 +47,12 @@ export function loads(results: Results): Markup | '' {
 export function settings(results: Results): Markup {
   const rows = results.targets.map(
     (target) =>
-      markup`<tr><td>${target.label}</td><td>${target.version || '–'}</td><td>${target.durability.class}</td><td>${target.durability.loses}</td><td><code>${target.commandLine || target.address}</code></td></tr>`,
+      markup`<tr><td>${target.label}</td><td>${target.version || '–'}</td><td>${target.durability.class}</td><td>${target.durability.loses}</td><td><code>${target.commandLine || target.address}</code>${
+        Object.keys(target.settings).length > 0 &&
+        markup`<details><summary>all settings</summary><code>${Object.entries(target.settings)
+          .map(([name, value]) => `${name} ${value === '' ? '""' : value}`)
+          .join('\n')}</code></details>`
+      }</td></tr>`,
   );
   const options = Object.entries(results.options).map(
     ([name, value]) => markup`<div><dt>${name}</dt><dd>${String(value)}</dd></div>`,
