@@ -41,13 +41,44 @@ export interface CleanEnd {
 /** Why a data directory cannot be used; `message` names the path and the next step. */
 export class DataDirectoryError extends Error {
   readonly code:
-    'DIRECTORY_LOCKED' | 'DIRECTORY_FORMAT' | 'DIRECTORY_MISMATCH' | 'DIRECTORY_DAMAGED' | 'DIRECTORY_ABSENT';
+    | 'DIRECTORY_LOCKED'
+    | 'DIRECTORY_FORMAT'
+    | 'DIRECTORY_MISMATCH'
+    | 'DIRECTORY_DAMAGED'
+    | 'DIRECTORY_ABSENT'
+    | 'DIRECTORY_UNUSABLE';
 
   constructor(code: DataDirectoryError['code'], message: string, cause?: unknown) {
     super(message, { cause });
     this.name = 'DataDirectoryError';
     this.code = code;
   }
+}
+
+/** The system's refusals, by its codes, with what to do about them. */
+const REFUSALS: Record<string, string> = {
+  EEXIST: 'a file is in the way; name another directory with --dir',
+  ENOTDIR: 'a part of the path is a file; name another directory with --dir',
+  ENOENT: 'the system allows no directory there; name another one with --dir',
+  EACCES:
+    'this user may not write there; change its owner or its permissions, or name another directory with --dir',
+  EPERM:
+    'this user may not write there; change its owner or its permissions, or name another directory with --dir',
+  EROFS: 'the file system is read-only; mount it for writing, or name another directory with --dir',
+  ENOSPC: 'the disk is full; free some space, or name a directory on another disk with --dir',
+};
+
+/** The error with a next step, if it is the system's refusal to make or open something. */
+function unusable(directory: string, error: unknown): unknown {
+  const { code, path } = error as NodeJS.ErrnoException;
+  const step = REFUSALS[code ?? ''];
+  if (error instanceof DataDirectoryError || step === undefined) return error;
+  const at = path === undefined || path === directory ? '' : ` (at ${path})`;
+  return new DataDirectoryError(
+    'DIRECTORY_UNUSABLE',
+    `${directory} cannot be the data directory${at}: ${step}`,
+    error,
+  );
 }
 
 export class DataDirectory {
@@ -63,9 +94,10 @@ export class DataDirectory {
    */
   static async open(path: string, disk: Disk, engine: EngineName, binding: string): Promise<DataDirectory> {
     const directory = resolve(path);
-    disk.makeDirectory(directory);
-    const lock = await lockDirectory(directory);
+    let lock: net.Server | null = null;
     try {
+      disk.makeDirectory(directory);
+      lock = await lockDirectory(directory);
       let identity = readIdentity(directory, disk);
       if (identity === null) {
         const strangers = disk.list(directory).filter((name) => ['engine', 'log', 'redo'].includes(name));
@@ -94,7 +126,7 @@ export class DataDirectory {
       return opened;
     } catch (error) {
       lock?.close();
-      throw error;
+      throw unusable(directory, error);
     }
   }
 

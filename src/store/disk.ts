@@ -16,11 +16,13 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  statSync,
   write,
   writeSync,
   writevSync,
 } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 
 /** An open file. All offsets and sizes are bytes; nothing is appended implicitly. */
@@ -64,6 +66,22 @@ export interface Disk {
   close(): Promise<void>;
 }
 
+/**
+ * Makes a directory with those above it; it may be there already. Throws the system's error. (Node's own
+ * recursive mkdir tries without end where the system refuses new names, as under /proc.)
+ */
+export function makeDirectories(directory: string, mode: number): void {
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  const above = dirname(directory);
+  if (above !== directory) makeDirectories(above, mode);
+  try {
+    mkdirSync(directory, { mode });
+  } catch (error) {
+    // Another process may have been quicker.
+    if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) throw error;
+  }
+}
+
 const FLAGS = { create: 'wx+', write: 'r+', read: 'r' } as const;
 
 /** Something that syncs file descriptors off this thread. */
@@ -95,7 +113,7 @@ export class NodeDisk implements Disk {
   }
 
   makeDirectory(directory: string): void {
-    mkdirSync(directory, { recursive: true, mode: 0o750 });
+    makeDirectories(directory, 0o750);
   }
 
   rename(from: string, to: string): void {

@@ -103,6 +103,21 @@ test('a port in use ends with 2, an unusable directory with 3', async () => {
   const unusable = await run('--port', String(await freePort()), '--dir', 'file').ended;
   expect(unusable.code).toBe(3);
   expect(unusable.stderr.trim().split('\n')).toHaveLength(1);
+  expect(unusable.stderr).toContain('name another directory with --dir');
+});
+
+test.each([
+  ['--dir', 'file/data', 3, 'a part of the path is a file; name another directory with --dir'],
+  ['--dir', '/proc/ardent/data', 3, 'the system allows no directory there'],
+  ['--logfile', '/proc/ardent/server.log', 1, 'name another with --logfile'],
+  ['--logfile', '.', 1, 'name another with --logfile'],
+])('%s %s cannot be used: exit code %i', async (name, value, code, message) => {
+  writeFileSync(path.join(directory, 'file'), '');
+  const { ended } = run('--port', String(await freePort()), name, value);
+  const { code: actual, stderr } = await ended;
+  expect(stderr).toContain(message);
+  expect(stderr.trim().split('\n')).toHaveLength(1);
+  expect(actual).toBe(code);
 });
 
 test('starts with file and parameters, keeps its data over an end and a kill', async () => {
