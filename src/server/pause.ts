@@ -57,6 +57,7 @@ export class Pause {
   /** Commands that were held back run now. */
   end(): void {
     this.interval = null;
+    this.server.store.keepsDue = false;
     this.server.setGate(Gate.Paused, false);
     const postponed = [...this.postponed];
     this.postponed.clear();

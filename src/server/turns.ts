@@ -19,6 +19,7 @@ export class Turns {
     this.begun = true;
     const { server } = this;
     server.store.now = Date.now();
+    server.store.keepsDue = server.pause.active;
     server.setGate(Gate.Full, server.tierLimit.isFull);
     setImmediate(this.endBound);
   }

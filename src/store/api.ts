@@ -125,6 +125,11 @@ export type Visitor = (element: Slice, value: Slice | null, score: number) => vo
 export interface Store {
   /** Unix time in milliseconds, set by the server once a turn; expiry goes by it alone. */
   now: number;
+  /**
+   * Keys whose deadline has passed are hidden but stay, so that the data do not change while nobody
+   * writes (CLIENT PAUSE). What is hidden must not be written to.
+   */
+  keepsDue: boolean;
   readonly databaseCount: number;
   database(index: number): Database;
   /** SWAPDB. */

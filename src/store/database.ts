@@ -31,6 +31,8 @@ const CLOCK_MASK = 0xffffff;
 const SHAPE_MASK = (TYPE_MASK << TYPE_SHIFT) | FLAG_DEADLINE | FLAG_TREE | FLAG_DAMAGED;
 /** What a key costs beside its record's block: its slot, in segments that are 0.41 to 0.82 full. */
 const SLOT_BYTES = 13;
+/** Picks of RANDOMKEY among keys that are all hidden. */
+const RANDOM_TRIES = 100;
 
 export class TierDatabase implements Database {
   readonly index: number;
@@ -109,9 +111,10 @@ export class TierDatabase implements Database {
     return ref;
   }
 
-  /** Removes the record's key if its deadline has passed. */
+  /** Removes the record's key, or only hides it (`keepsDue`), if its deadline has passed. */
   expireIfDue(ref: number, hash: number): boolean {
     if (this.keyspace.deadline(ref) > this.tier.now) return false;
+    if (this.tier.keepsDue) return true;
     this.keyspace.key(ref, this.found);
     this.tier.onExpired(this, this.found);
     this.keyspace.removeRecord(ref, hash);
@@ -329,7 +332,8 @@ export class TierDatabase implements Database {
       t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
       return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
     };
-    while (keyspace.size > 0) {
+    // Where most keys are hidden, the search may as well end without one.
+    for (let tries = RANDOM_TRIES; keyspace.size > 0 && (tries > 0 || !this.tier.keepsDue); tries--) {
       const ref = keyspace.table.random(next);
       if (keyspace.type(ref) === Type.None) continue;
       keyspace.key(ref, into);

@@ -77,6 +77,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   private journalFrom = Infinity;
 
   private nowMs = 0;
+  keepsDue = false;
   private readonly databases: TierDatabase[];
   /** By number; undefined where a number is free. */
   private readonly keyspaces: (Keyspace | undefined)[] = [];

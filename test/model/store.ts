@@ -71,6 +71,7 @@ function scanByHash(
 
 export class ModelStore implements Store {
   now = Date.now();
+  keepsDue = false;
   readonly memory = { used: 0, limit: Infinity, evictable: 0 };
   onExpired: Store['onExpired'] = () => {};
   readonly databaseCount: number;
@@ -187,6 +188,7 @@ export class ModelDatabase implements Database {
   expireIfDue(key: Bytes): boolean {
     const value = this.keys.get(key);
     if (value === undefined || value.deadline === 0 || value.deadline > this.store.now) return false;
+    if (this.store.keepsDue) return true;
     this.store.onExpired(this, latin1(key));
     this.keys.delete(key);
     return true;
@@ -194,8 +196,7 @@ export class ModelDatabase implements Database {
 
   private find(key: Slice): Value | undefined {
     const bytes = key.latin1();
-    this.expireIfDue(bytes);
-    return this.keys.get(bytes);
+    return this.expireIfDue(bytes) ? undefined : this.keys.get(bytes);
   }
 
   prefetch(): void {
@@ -318,15 +319,14 @@ export class ModelDatabase implements Database {
   }
 
   scan(cursor: number, count: number, visit: (key: Slice, type: Type) => void): number {
-    for (const key of [...this.keys.keys()]) this.expireIfDue(key);
-    return scanByHash(this.keys.keys(), cursor, count, (key) => {
+    const keys = [...this.keys.keys()].filter((key) => !this.expireIfDue(key));
+    return scanByHash(keys, cursor, count, (key) => {
       visit(latin1(key), this.keys.get(key)!.type);
     });
   }
 
   randomKey(random: number, into: Slice): boolean {
-    for (const key of [...this.keys.keys()]) this.expireIfDue(key);
-    const keys = [...this.keys.keys()];
+    const keys = [...this.keys.keys()].filter((key) => !this.expireIfDue(key));
     if (keys.length === 0) return false;
     into.setSlice(latin1(keys[Math.floor(random * keys.length)]));
     return true;
