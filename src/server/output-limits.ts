@@ -1,7 +1,10 @@
 /** client-output-buffer-limit: a client that does not take what it is sent is closed. */
-import type { Client } from './client.ts';
+import { Gate, type Client } from './client.ts';
 import { outputLimits, type OutputClass, type OutputLimit } from './parameters.ts';
 import type { Server } from './server.ts';
+
+/** Who has not said the password cannot make the server hold much for it. */
+const STRANGER: OutputLimit = { hard: 1024, soft: 0, softSeconds: 0 };
 
 export class OutputLimits {
   private readonly server: Server;
@@ -24,7 +27,8 @@ export class OutputLimits {
 
   /** Closes the client if too much waits for it, or much for too long. */
   check(client: Client): void {
-    const { hard, soft, softSeconds } = this.limits[this.classOf(client)];
+    const { hard, soft, softSeconds } =
+      (client.gates & Gate.Auth) !== 0 ? STRANGER : this.limits[this.classOf(client)];
     const { now } = this.server.store;
     const waiting = client.outputBytes;
     let tooMuch = hard > 0 && waiting > hard;
@@ -37,8 +41,11 @@ export class OutputLimits {
     if (tooMuch) this.kill(client, waiting);
   }
 
-  /** A reply above the hard limit is refused as in Redis, even if the kernel had room for it. */
-  private mayTake(client: Client, bytes: number): boolean {
+  /**
+   * Whether the client may be sent so much more; if not, it is closed. A reply above the hard limit is
+   * refused as in Redis, even if the kernel had room for it.
+   */
+  mayTake(client: Client, bytes: number): boolean {
     const { hard } = this.limits[this.classOf(client)];
     if (hard === 0 || client.outputBytes + bytes <= hard) return true;
     this.kill(client, client.outputBytes + bytes);

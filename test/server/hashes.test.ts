@@ -199,6 +199,19 @@ test('HINCRBYFLOAT', async () => {
   ]);
 });
 
+test.each(['HRANDFIELD', 'SRANDMEMBER', 'ZRANDMEMBER'])('%s with a count beyond all memory', async (name) => {
+  const add = { HRANDFIELD: 'HSET', SRANDMEMBER: 'SADD', ZRANDMEMBER: 'ZADD' }[name]!;
+  await pair.ours.send(add, 'k', '1', ...(name === 'SRANDMEMBER' ? [] : ['b']));
+  expect(await pair.ours.send(name, 'k', '-9223372036854775807')).toBe('-ERR value is out of range\r\n');
+  const client = await pair.another();
+  await pair.ours.send('CONFIG', 'SET', 'client-output-buffer-limit', 'normal 1000000 0 0');
+  await expect(client.ours.send(name, 'k', '-999999999')).rejects.toThrow('connection closed');
+  await pair.ours.send('CONFIG', 'SET', 'client-output-buffer-limit', 'normal 0 0 0');
+  await pair.ours.send('DEL', 'k');
+  client.ours.close();
+  client.theirs.close();
+});
+
 test('HRANDFIELD: different fields, or repeated ones with a negative count', async () => {
   const all = Array.from({ length: 30 }, (_, i) => `$f${i}`);
   await pair.ours.send('HSET', 'h', ...all.flatMap((each) => [each.slice(1), `v${each.slice(2)}`]));

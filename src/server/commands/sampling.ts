@@ -7,8 +7,12 @@ import { NOT_INTEGER, OUT_OF_RANGE, syntaxError } from '../errors.ts';
 /** When more than a third is wanted, walking over all ranks costs less than remembering those chosen. */
 const WALK_SHARE = 3;
 
-/** Elements with repetition that one reply can have; beyond it the reply would not fit in memory. */
-const REPEATED_MAX = 1 << 26;
+/** Bytes that a reply with repeated elements may grow to: beyond them it is refused, lest it fill the memory. */
+const REPEATED_BYTES_MAX = 512 * 1024 * 1024;
+/** Bytes of the shortest element in a reply: `$0`, and the ends of two lines. */
+const ELEMENT_BYTES_MIN = 6;
+/** Elements between two looks at how long the reply has become. */
+const ELEMENTS_A_LOOK = 256;
 
 const LONG_MAX = 0x7fffffffffffffffn;
 
@@ -51,7 +55,7 @@ export function sampleCount(context: Context, pairOption: string): number {
   }
   if (context.argc > 4 || (context.argc === 4 && !context.is(3, pairOption))) throw syntaxError();
   const limit = context.argc === 4 ? LONG_MAX / 2n : LONG_MAX;
-  if (count < -limit || count > limit || count < -REPEATED_MAX) throw new CommandError(OUT_OF_RANGE);
+  if (count < -limit || count > limit) throw new CommandError(OUT_OF_RANGE);
   return Number(count);
 }
 
@@ -62,8 +66,21 @@ export function forEachSampled(
   count: number,
   emit: (rank: number) => void,
 ): void {
-  if (count > 0) sampleRanks(context, size, Math.min(count, size), emit);
-  else for (let i = 0; i < -count; i++) emit(randomRank(context, size));
+  if (count > 0) {
+    sampleRanks(context, size, Math.min(count, size), emit);
+    return;
+  }
+  checkLength(context, -count * ELEMENT_BYTES_MIN);
+  for (let i = 0; i < -count; i++) {
+    emit(randomRank(context, size));
+    if (i % ELEMENTS_A_LOOK === 0) checkLength(context, context.reply.pos - context.replyFrom);
+  }
+}
+
+/** A client that may not be sent so much is closed at once, as in Redis, and not when the reply is complete. */
+function checkLength({ server, client }: Context, bytes: number): void {
+  if (!server.outputLimits.mayTake(client, bytes) || bytes > REPEATED_BYTES_MAX)
+    throw new CommandError(OUT_OF_RANGE);
 }
 
 /** How many ranks `forEachSampled` gives. */
