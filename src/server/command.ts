@@ -68,6 +68,8 @@ export interface Command {
   /** Hints for clients and proxies, by Redis's words: nondeterministic_output, request_policy:…. */
   tips?: readonly string[];
   summary: string;
+  /** The arguments, in the notation of syntax.ts; absent when there are none. */
+  syntax?: string;
   subcommands?: readonly Command[];
   /** Asked before anything else whether this client may run it at all; returns the error if not. */
   guard?: (server: Server, client: Client) => string | undefined;

@@ -213,6 +213,7 @@ export const bitCommands: readonly Command[] = [
   {
     name: 'setbit',
     arity: 4,
+    syntax: 'key offset value:integer',
     flags: ['write', 'denyoom'],
     categories: ['bitmap'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -225,6 +226,7 @@ export const bitCommands: readonly Command[] = [
   {
     name: 'getbit',
     arity: 3,
+    syntax: 'key offset',
     flags: ['readonly', 'fast'],
     categories: ['bitmap'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -237,6 +239,7 @@ export const bitCommands: readonly Command[] = [
   {
     name: 'bitcount',
     arity: -2,
+    syntax: 'key [index(start end [index_unit(BYTE|BIT)])]',
     flags: ['readonly'],
     categories: ['bitmap'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -249,6 +252,7 @@ export const bitCommands: readonly Command[] = [
   {
     name: 'bitpos',
     arity: -3,
+    syntax: 'key bit [index(start [end_index(end [index_unit(BYTE|BIT)])])]',
     flags: ['readonly'],
     categories: ['bitmap'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -261,6 +265,7 @@ export const bitCommands: readonly Command[] = [
   {
     name: 'bitop',
     arity: -4,
+    syntax: 'operation destkey key...',
     flags: ['write', 'denyoom'],
     categories: ['bitmap'],
     keys: [keyAt(2, 'OW', 'update'), keysFrom(3, -1, 'RO', 'access')],
@@ -273,6 +278,8 @@ export const bitCommands: readonly Command[] = [
   {
     name: 'bitfield',
     arity: -2,
+    syntax:
+      'key [operation(GET encoding_offset(encoding offset)|write([OVERFLOW wrap_sat_fail(WRAP|SAT|FAIL)] write_operation(SET encoding_offset_value(encoding offset value:integer)|INCRBY encoding_offset_increment(encoding offset increment))))...]',
     flags: ['write', 'denyoom'],
     categories: ['bitmap'],
     keys: [keyAt(1, 'RW', 'update', 'access', 'variable_flags')],
@@ -286,6 +293,7 @@ export const bitCommands: readonly Command[] = [
   {
     name: 'bitfield_ro',
     arity: -2,
+    syntax: 'key [GET encoding_offset(encoding offset)]...',
     flags: ['readonly', 'fast'],
     categories: ['bitmap'],
     keys: [keyAt(1, 'RO', 'access')],

@@ -8,6 +8,7 @@ import type { Context } from '../context.ts';
 import { syntaxError } from '../errors.ts';
 import { keyPositions } from '../key-positions.ts';
 import type { Reply } from '../reply.ts';
+import { parseSyntax, type Argument } from '../syntax.ts';
 import { helpCommand } from './help.ts';
 
 /** First key, last key and step of the oldest form, where they can be told. */
@@ -107,9 +108,48 @@ function writeInfo(reply: Reply, entry: CommandEntry | undefined): void {
   for (const sub of subcommands?.values() ?? []) writeInfo(reply, sub);
 }
 
+function writeArguments(reply: Reply, list: readonly Argument[]): void {
+  reply.array(list.length);
+  for (const argument of list) {
+    const { name, type, token, keySpec, optional, multiple, multipleToken } = argument;
+    const flags: string[] = [];
+    if (optional) flags.push('optional');
+    if (multiple) flags.push('multiple');
+    if (multipleToken) flags.push('multiple_token');
+    reply.map(
+      2 +
+        Number(keySpec !== undefined) +
+        Number(token !== undefined) +
+        Number(flags.length > 0) +
+        Number(argument.arguments !== undefined),
+    );
+    reply.bulkString('name');
+    reply.bulkString(name);
+    reply.bulkString('type');
+    reply.bulkString(type);
+    if (keySpec !== undefined) {
+      reply.bulkString('key_spec_index');
+      reply.integer(keySpec);
+    }
+    if (token !== undefined) {
+      reply.bulkString('token');
+      reply.bulkString(token);
+    }
+    if (flags.length > 0) {
+      reply.bulkString('flags');
+      writeWords(reply, flags);
+    }
+    if (argument.arguments !== undefined) {
+      reply.bulkString('arguments');
+      writeArguments(reply, argument.arguments);
+    }
+  }
+}
+
 function writeDocs(reply: Reply, { command, subcommands }: CommandEntry): void {
-  const { complexity } = command;
-  reply.map(3 + (complexity === undefined ? 0 : 1) + (subcommands === null ? 0 : 1));
+  const { complexity, syntax } = command;
+  const optional = [complexity, syntax, subcommands ?? undefined].filter((each) => each !== undefined);
+  reply.map(3 + optional.length);
   reply.bulkString('summary');
   reply.bulkString(command.summary);
   reply.bulkString('since');
@@ -119,6 +159,10 @@ function writeDocs(reply: Reply, { command, subcommands }: CommandEntry): void {
   if (complexity !== undefined) {
     reply.bulkString('complexity');
     reply.bulkString(complexity);
+  }
+  if (syntax !== undefined) {
+    reply.bulkString('arguments');
+    writeArguments(reply, parseSyntax(syntax));
   }
   if (subcommands !== null) {
     reply.bulkString('subcommands');
@@ -235,6 +279,7 @@ export const commandCommands: readonly Command[] = [
         ...introspection,
         name: 'info',
         arity: -2,
+        syntax: '[command-name...]',
         complexity: 'O(N) with N commands asked for',
         tips: ['nondeterministic_output_order'],
         summary: 'Arity, flags and keys of commands',
@@ -244,6 +289,7 @@ export const commandCommands: readonly Command[] = [
         ...introspection,
         name: 'docs',
         arity: -2,
+        syntax: '[command-name...]',
         since: '7.0.0',
         complexity: 'O(N) with N commands asked for',
         tips: ['nondeterministic_output_order'],
@@ -254,6 +300,7 @@ export const commandCommands: readonly Command[] = [
         ...introspection,
         name: 'list',
         arity: -2,
+        syntax: '[FILTERBY filterby(MODULE module-name|ACLCAT category|PATTERN pattern)]',
         since: '7.0.0',
         complexity: 'O(N) with N commands',
         tips: ['nondeterministic_output_order'],

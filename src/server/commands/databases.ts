@@ -91,6 +91,7 @@ export const databaseCommands: readonly Command[] = [
     ...flush,
     name: 'flushdb',
     arity: -1,
+    syntax: '[async(ASYNC|SYNC)]',
     complexity: 'O(1); memory is reclaimed in the background',
     summary: 'Empties the database',
     run: flushDb,
@@ -99,6 +100,7 @@ export const databaseCommands: readonly Command[] = [
     ...flush,
     name: 'flushall',
     arity: -1,
+    syntax: '[async(ASYNC|SYNC)]',
     complexity: 'O(N) with N databases; memory is reclaimed in the background',
     summary: 'Empties all databases',
     run: flushAll,
@@ -106,6 +108,7 @@ export const databaseCommands: readonly Command[] = [
   {
     name: 'swapdb',
     arity: 3,
+    syntax: 'index1 index2',
     flags: ['write', 'fast'],
     categories: ['keyspace', 'dangerous'],
     group: 'server',

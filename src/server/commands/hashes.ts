@@ -217,6 +217,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hset',
     arity: -4,
+    syntax: 'key field_value(field value)...',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RW', 'update')],
@@ -229,6 +230,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hmset',
     arity: -4,
+    syntax: 'key field_value(field value)...',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RW', 'update')],
@@ -241,6 +243,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hsetnx',
     arity: 4,
+    syntax: 'key field value',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RW', 'insert')],
@@ -253,6 +256,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hget',
     arity: 3,
+    syntax: 'key field',
     flags: ['readonly', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -265,6 +269,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hmget',
     arity: -3,
+    syntax: 'key field...',
     flags: ['readonly', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -277,6 +282,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hdel',
     arity: -3,
+    syntax: 'key field...',
     flags: ['write', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RW', 'delete')],
@@ -289,6 +295,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hlen',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RO')],
@@ -301,6 +308,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hexists',
     arity: 3,
+    syntax: 'key field',
     flags: ['readonly', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RO')],
@@ -313,6 +321,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hstrlen',
     arity: 3,
+    syntax: 'key field',
     flags: ['readonly', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RO')],
@@ -325,6 +334,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hkeys',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly'],
     categories: ['hash'],
     tips: ['nondeterministic_output_order'],
@@ -338,6 +348,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hvals',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly'],
     categories: ['hash'],
     tips: ['nondeterministic_output_order'],
@@ -351,6 +362,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hgetall',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly'],
     categories: ['hash'],
     tips: ['nondeterministic_output_order'],
@@ -364,6 +376,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hincrby',
     arity: 4,
+    syntax: 'key field increment',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -376,6 +389,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hincrbyfloat',
     arity: 4,
+    syntax: 'key field increment:double',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['hash'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -388,6 +402,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hrandfield',
     arity: -2,
+    syntax: 'key [options(count [WITHVALUES])]',
     flags: ['readonly'],
     categories: ['hash'],
     tips: ['nondeterministic_output'],
@@ -401,6 +416,7 @@ export const hashCommands: readonly Command[] = [
   {
     name: 'hscan',
     arity: -3,
+    syntax: 'key cursor [MATCH pattern] [COUNT count]',
     flags: ['readonly'],
     categories: ['hash'],
     tips: ['nondeterministic_output'],

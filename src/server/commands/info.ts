@@ -6,6 +6,7 @@ export const infoCommands: readonly Command[] = [
   {
     name: 'info',
     arity: -1,
+    syntax: '[section...]',
     flags: ['loading', 'stale'],
     categories: ['dangerous'],
     group: 'server',

@@ -301,6 +301,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'del',
     arity: -2,
+    syntax: 'key...',
     flags: ['write'],
     categories: ['keyspace'],
     keys: [keysFrom(1, -1, 'RM', 'delete')],
@@ -314,6 +315,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'unlink',
     arity: -2,
+    syntax: 'key...',
     flags: ['write', 'fast'],
     categories: ['keyspace'],
     keys: [keysFrom(1, -1, 'RM', 'delete')],
@@ -327,6 +329,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'exists',
     arity: -2,
+    syntax: 'key...',
     flags: ['readonly', 'fast'],
     categories: ['keyspace'],
     keys: [keysFrom(1, -1, 'RO')],
@@ -340,6 +343,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'touch',
     arity: -2,
+    syntax: 'key...',
     flags: ['readonly', 'fast'],
     categories: ['keyspace'],
     keys: [keysFrom(1, -1, 'RO')],
@@ -353,6 +357,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'type',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly', 'fast'],
     categories: ['keyspace'],
     keys: [keyAt(1, 'RO')],
@@ -365,6 +370,7 @@ export const keyCommands: readonly Command[] = [
   {
     ...expiring,
     name: 'expire',
+    syntax: 'key seconds [condition(NX|XX|GT|LT)]',
     since: '1.0.0',
     summary: 'Lets a key expire after so many seconds.',
     run: (context) => expire(context, true, true),
@@ -372,6 +378,7 @@ export const keyCommands: readonly Command[] = [
   {
     ...expiring,
     name: 'pexpire',
+    syntax: 'key milliseconds [condition(NX|XX|GT|LT)]',
     since: '2.6.0',
     summary: 'Lets a key expire after so many milliseconds.',
     run: (context) => expire(context, false, true),
@@ -379,6 +386,7 @@ export const keyCommands: readonly Command[] = [
   {
     ...expiring,
     name: 'expireat',
+    syntax: 'key unix-time-seconds [condition(NX|XX|GT|LT)]',
     since: '1.2.0',
     summary: 'Lets a key expire at a Unix time in seconds.',
     run: (context) => expire(context, true, false),
@@ -386,6 +394,7 @@ export const keyCommands: readonly Command[] = [
   {
     ...expiring,
     name: 'pexpireat',
+    syntax: 'key unix-time-milliseconds [condition(NX|XX|GT|LT)]',
     since: '2.6.0',
     summary: 'Lets a key expire at a Unix time in milliseconds.',
     run: (context) => expire(context, false, false),
@@ -393,6 +402,7 @@ export const keyCommands: readonly Command[] = [
   {
     ...telling,
     name: 'ttl',
+    syntax: 'key',
     since: '1.0.0',
     tips: ['nondeterministic_output'],
     summary: 'Tells in how many seconds a key expires.',
@@ -401,6 +411,7 @@ export const keyCommands: readonly Command[] = [
   {
     ...telling,
     name: 'pttl',
+    syntax: 'key',
     since: '2.6.0',
     tips: ['nondeterministic_output'],
     summary: 'Tells in how many milliseconds a key expires.',
@@ -409,6 +420,7 @@ export const keyCommands: readonly Command[] = [
   {
     ...telling,
     name: 'expiretime',
+    syntax: 'key',
     since: '7.0.0',
     summary: 'Tells at which Unix time in seconds a key expires.',
     run: (context) => timeOfExpiry(context, true, false),
@@ -416,6 +428,7 @@ export const keyCommands: readonly Command[] = [
   {
     ...telling,
     name: 'pexpiretime',
+    syntax: 'key',
     since: '7.0.0',
     summary: 'Tells at which Unix time in milliseconds a key expires.',
     run: (context) => timeOfExpiry(context, false, false),
@@ -424,6 +437,7 @@ export const keyCommands: readonly Command[] = [
     ...expiring,
     name: 'persist',
     arity: 2,
+    syntax: 'key',
     since: '2.2.0',
     summary: 'Clears the deadline of a key.',
     run: persist,
@@ -431,6 +445,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'keys',
     arity: 2,
+    syntax: 'pattern',
     flags: ['readonly'],
     categories: ['keyspace', 'dangerous'],
     group: 'generic',
@@ -443,6 +458,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'scan',
     arity: -2,
+    syntax: 'cursor [MATCH pattern] [COUNT count] [TYPE type]',
     flags: ['readonly'],
     categories: ['keyspace'],
     group: 'generic',
@@ -467,6 +483,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'rename',
     arity: 3,
+    syntax: 'key newkey',
     flags: ['write'],
     categories: ['keyspace'],
     keys: [keyAt(1, 'RW', 'access', 'delete'), keyAt(2, 'OW', 'update')],
@@ -479,6 +496,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'renamenx',
     arity: 3,
+    syntax: 'key newkey',
     flags: ['write', 'fast'],
     categories: ['keyspace'],
     keys: [keyAt(1, 'RW', 'access', 'delete'), keyAt(2, 'OW', 'insert')],
@@ -491,6 +509,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'copy',
     arity: -3,
+    syntax: 'source destination [DB destination-db] [REPLACE]',
     flags: ['write', 'denyoom'],
     categories: ['keyspace'],
     keys: [keyAt(1, 'RO', 'access'), keyAt(2, 'OW', 'update')],
@@ -503,6 +522,7 @@ export const keyCommands: readonly Command[] = [
   {
     name: 'move',
     arity: 3,
+    syntax: 'key db',
     flags: ['write', 'fast'],
     categories: ['keyspace'],
     keys: [keyAt(1, 'RW', 'access', 'update')],

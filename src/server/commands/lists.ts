@@ -243,6 +243,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lpush',
     arity: -3,
+    syntax: 'key element...',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'insert')],
@@ -255,6 +256,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'rpush',
     arity: -3,
+    syntax: 'key element...',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'insert')],
@@ -267,6 +269,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lpushx',
     arity: -3,
+    syntax: 'key element...',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'insert')],
@@ -279,6 +282,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'rpushx',
     arity: -3,
+    syntax: 'key element...',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'insert')],
@@ -291,6 +295,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lpop',
     arity: -2,
+    syntax: 'key [count]',
     flags: ['write', 'fast'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'access', 'delete')],
@@ -303,6 +308,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'rpop',
     arity: -2,
+    syntax: 'key [count]',
     flags: ['write', 'fast'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'access', 'delete')],
@@ -315,6 +321,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'llen',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly', 'fast'],
     categories: ['list'],
     keys: [keyAt(1, 'RO')],
@@ -327,6 +334,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lindex',
     arity: 3,
+    syntax: 'key index',
     flags: ['readonly'],
     categories: ['list'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -339,6 +347,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lset',
     arity: 4,
+    syntax: 'key index element',
     flags: ['write', 'denyoom'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'update')],
@@ -351,6 +360,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lrange',
     arity: 4,
+    syntax: 'key start stop',
     flags: ['readonly'],
     categories: ['list'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -363,6 +373,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'ltrim',
     arity: 4,
+    syntax: 'key start stop',
     flags: ['write'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'delete')],
@@ -375,6 +386,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lrem',
     arity: 4,
+    syntax: 'key count element',
     flags: ['write'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'delete')],
@@ -387,6 +399,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'linsert',
     arity: 5,
+    syntax: 'key where(BEFORE|AFTER) pivot element',
     flags: ['write', 'denyoom'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'insert')],
@@ -399,6 +412,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lpos',
     arity: -3,
+    syntax: 'key element [RANK rank] [COUNT num-matches] [MAXLEN len]',
     flags: ['readonly'],
     categories: ['list'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -411,6 +425,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'rpoplpush',
     arity: 3,
+    syntax: 'source destination',
     flags: ['write', 'denyoom'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'access', 'delete'), keyAt(2, 'RW', 'insert')],
@@ -423,6 +438,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lmove',
     arity: 5,
+    syntax: 'source destination wherefrom(LEFT|RIGHT) whereto(LEFT|RIGHT)',
     flags: ['write', 'denyoom'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'access', 'delete'), keyAt(2, 'RW', 'insert')],
@@ -435,6 +451,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'lmpop',
     arity: -4,
+    syntax: 'numkeys key... where(LEFT|RIGHT) [COUNT count]',
     flags: ['write', 'movablekeys'],
     categories: ['list'],
     keys: [countedKeys(1, 'RW', 'access', 'delete')],
@@ -447,6 +464,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'blpop',
     arity: -3,
+    syntax: 'key... timeout',
     flags: ['write', 'noscript', 'blocking'],
     categories: ['list'],
     keys: [keysFrom(1, -2, 'RW', 'access', 'delete')],
@@ -460,6 +478,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'brpop',
     arity: -3,
+    syntax: 'key... timeout',
     flags: ['write', 'noscript', 'blocking'],
     categories: ['list'],
     keys: [keysFrom(1, -2, 'RW', 'access', 'delete')],
@@ -473,6 +492,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'brpoplpush',
     arity: 4,
+    syntax: 'source destination timeout',
     flags: ['write', 'denyoom', 'noscript', 'blocking'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'access', 'delete'), keyAt(2, 'RW', 'insert')],
@@ -486,6 +506,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'blmove',
     arity: 6,
+    syntax: 'source destination wherefrom(LEFT|RIGHT) whereto(LEFT|RIGHT) timeout',
     flags: ['write', 'denyoom', 'noscript', 'blocking'],
     categories: ['list'],
     keys: [keyAt(1, 'RW', 'access', 'delete'), keyAt(2, 'RW', 'insert')],
@@ -499,6 +520,7 @@ export const listCommands: readonly Command[] = [
   {
     name: 'blmpop',
     arity: -5,
+    syntax: 'timeout numkeys key... where(LEFT|RIGHT) [COUNT count]',
     flags: ['write', 'blocking', 'movablekeys'],
     categories: ['list'],
     keys: [countedKeys(2, 'RW', 'access', 'delete')],

@@ -84,6 +84,7 @@ export const memoryCommands: readonly Command[] = [
         ...shards,
         name: 'usage',
         arity: -3,
+        syntax: 'key [SAMPLES count]',
         flags: ['readonly'],
         complexity: 'O(1)',
         summary: 'Bytes that a key and its value take',

@@ -41,6 +41,7 @@ function aboutKey(name: string, since: string, summary: string, run: (context: C
   return {
     name,
     arity: 3,
+    syntax: 'key',
     flags: ['readonly'],
     categories: ['keyspace'],
     keys: [keyAt(2, 'RO')],

@@ -66,6 +66,7 @@ export const persistenceCommands: readonly Command[] = [
     ...saving,
     name: 'bgsave',
     arity: -1,
+    syntax: '[SCHEDULE]',
     complexity: 'O(1)',
     summary: 'Begins to write an RDB file of the data as they are now',
     run: backgroundSave,

@@ -76,6 +76,7 @@ export const serverAdminCommands: readonly Command[] = [
   {
     name: 'shutdown',
     arity: -1,
+    syntax: '[nosave_save(NOSAVE|SAVE)] [NOW] [FORCE] [ABORT]',
     flags: ['admin', 'noscript', 'loading', 'stale', 'no_multi', 'allow_busy'],
     categories: [],
     group: 'server',
@@ -97,6 +98,7 @@ export const serverAdminCommands: readonly Command[] = [
   {
     name: 'lolwut',
     arity: -1,
+    syntax: '[VERSION version]',
     flags: ['readonly', 'fast'],
     categories: [],
     group: 'server',

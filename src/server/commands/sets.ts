@@ -171,6 +171,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sadd',
     arity: -3,
+    syntax: 'key member...',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['set'],
     keys: [keyAt(1, 'RW', 'insert')],
@@ -183,6 +184,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'srem',
     arity: -3,
+    syntax: 'key member...',
     flags: ['write', 'fast'],
     categories: ['set'],
     keys: [keyAt(1, 'RW', 'delete')],
@@ -195,6 +197,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sismember',
     arity: 3,
+    syntax: 'key member',
     flags: ['readonly', 'fast'],
     categories: ['set'],
     keys: [keyAt(1, 'RO')],
@@ -207,6 +210,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'smismember',
     arity: -3,
+    syntax: 'key member...',
     flags: ['readonly', 'fast'],
     categories: ['set'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -219,6 +223,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'scard',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly', 'fast'],
     categories: ['set'],
     keys: [keyAt(1, 'RO')],
@@ -231,6 +236,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'smembers',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly'],
     categories: ['set'],
     tips: ['nondeterministic_output_order'],
@@ -244,6 +250,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'spop',
     arity: -2,
+    syntax: 'key [count]',
     flags: ['write', 'fast'],
     categories: ['set'],
     tips: ['nondeterministic_output'],
@@ -257,6 +264,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'srandmember',
     arity: -2,
+    syntax: 'key [count]',
     flags: ['readonly'],
     categories: ['set'],
     tips: ['nondeterministic_output'],
@@ -270,6 +278,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'smove',
     arity: 4,
+    syntax: 'source destination member',
     flags: ['write', 'fast'],
     categories: ['set'],
     keys: [keyAt(1, 'RW', 'access', 'delete'), keyAt(2, 'RW', 'insert')],
@@ -282,6 +291,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sinter',
     arity: -2,
+    syntax: 'key...',
     flags: ['readonly'],
     categories: ['set'],
     tips: ['nondeterministic_output_order'],
@@ -295,6 +305,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sinterstore',
     arity: -3,
+    syntax: 'destination key...',
     flags: ['write', 'denyoom'],
     categories: ['set'],
     keys: [keyAt(1, 'RW', 'update'), keysFrom(2, -1, 'RO', 'access')],
@@ -307,6 +318,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sintercard',
     arity: -3,
+    syntax: 'numkeys key... [LIMIT limit]',
     flags: ['readonly', 'movablekeys'],
     categories: ['set'],
     keys: [countedKeys(1, 'RO', 'access')],
@@ -319,6 +331,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sunion',
     arity: -2,
+    syntax: 'key...',
     flags: ['readonly'],
     categories: ['set'],
     tips: ['nondeterministic_output_order'],
@@ -332,6 +345,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sunionstore',
     arity: -3,
+    syntax: 'destination key...',
     flags: ['write', 'denyoom'],
     categories: ['set'],
     keys: [keyAt(1, 'OW', 'update'), keysFrom(2, -1, 'RO', 'access')],
@@ -344,6 +358,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sdiff',
     arity: -2,
+    syntax: 'key...',
     flags: ['readonly'],
     categories: ['set'],
     tips: ['nondeterministic_output_order'],
@@ -357,6 +372,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sdiffstore',
     arity: -3,
+    syntax: 'destination key...',
     flags: ['write', 'denyoom'],
     categories: ['set'],
     keys: [keyAt(1, 'OW', 'update'), keysFrom(2, -1, 'RO', 'access')],
@@ -369,6 +385,7 @@ export const setCommands: readonly Command[] = [
   {
     name: 'sscan',
     arity: -3,
+    syntax: 'key cursor [MATCH pattern] [COUNT count]',
     flags: ['readonly'],
     categories: ['set'],
     tips: ['nondeterministic_output'],

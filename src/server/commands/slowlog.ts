@@ -53,6 +53,7 @@ export const slowlogCommands: readonly Command[] = [
         ...slowlog,
         name: 'get',
         arity: -2,
+        syntax: '[count]',
         complexity: 'O(N) with N entries shown',
         tips: ['request_policy:all_nodes', 'nondeterministic_output'],
         summary: 'Shows entries, newest first',

@@ -270,6 +270,8 @@ export const sortCommands: readonly Command[] = [
   {
     name: 'sort',
     arity: -2,
+    syntax:
+      'key [BY pattern@1] [LIMIT offset_count(offset count)] [GET pattern@1]... [order(ASC|DESC)] [sorting=ALPHA] [STORE destination@2]',
     flags: ['write', 'denyoom', 'movablekeys'],
     categories: ['set', 'sortedset', 'list', 'dangerous'],
     keys: [keyAt(1, 'RO', 'access'), unknownKeys('RO', 'access'), unknownKeys('OW', 'update')],
@@ -283,6 +285,8 @@ export const sortCommands: readonly Command[] = [
   {
     name: 'sort_ro',
     arity: -2,
+    syntax:
+      'key [BY pattern@1] [LIMIT offset_count(offset count)] [GET pattern@1]... [order(ASC|DESC)] [sorting=ALPHA]',
     flags: ['readonly', 'movablekeys'],
     categories: ['set', 'sortedset', 'list', 'dangerous'],
     keys: [keyAt(1, 'RO', 'access'), unknownKeys('RO', 'access')],

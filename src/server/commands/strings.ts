@@ -392,6 +392,9 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'set',
     arity: -3,
+    syntax:
+      'key value [condition(NX|XX)] [GET] ' +
+      '[expiration(EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL)]',
     flags: ['write', 'denyoom'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'update', 'variable_flags')],
@@ -405,6 +408,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'get',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -417,6 +421,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'setnx',
     arity: 3,
+    syntax: 'key value',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'OW', 'insert')],
@@ -429,6 +434,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'setex',
     arity: 4,
+    syntax: 'key seconds value',
     flags: ['write', 'denyoom'],
     categories: ['string'],
     keys: [keyAt(1, 'OW', 'update')],
@@ -441,6 +447,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'psetex',
     arity: 4,
+    syntax: 'key milliseconds value',
     flags: ['write', 'denyoom'],
     categories: ['string'],
     keys: [keyAt(1, 'OW', 'update')],
@@ -453,6 +460,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'getset',
     arity: 3,
+    syntax: 'key value',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -465,6 +473,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'getdel',
     arity: 2,
+    syntax: 'key',
     flags: ['write', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'delete')],
@@ -477,6 +486,8 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'getex',
     arity: -2,
+    syntax:
+      'key [expiration(EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST)]',
     flags: ['write', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -489,6 +500,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'mget',
     arity: -2,
+    syntax: 'key...',
     flags: ['readonly', 'fast'],
     categories: ['string'],
     keys: [keysFrom(1, -1, 'RO', 'access')],
@@ -502,6 +514,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'mset',
     arity: -3,
+    syntax: 'key_value(key value)...',
     flags: ['write', 'denyoom'],
     categories: ['string'],
     keys: [{ access: ['OW', 'update'], begin: { index: 1 }, find: { last: -1, step: 2 } }],
@@ -515,6 +528,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'msetnx',
     arity: -3,
+    syntax: 'key_value(key value)...',
     flags: ['write', 'denyoom'],
     categories: ['string'],
     keys: [{ access: ['OW', 'insert'], begin: { index: 1 }, find: { last: -1, step: 2 } }],
@@ -528,6 +542,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'append',
     arity: 3,
+    syntax: 'key value',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'insert')],
@@ -540,6 +555,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'strlen',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RO')],
@@ -552,6 +568,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'setrange',
     arity: 4,
+    syntax: 'key offset value',
     flags: ['write', 'denyoom'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'update')],
@@ -564,6 +581,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'getrange',
     arity: 4,
+    syntax: 'key start end',
     flags: ['readonly'],
     categories: ['string'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -576,6 +594,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'substr',
     arity: 4,
+    syntax: 'key start end',
     flags: ['readonly'],
     categories: ['string'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -588,6 +607,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'incr',
     arity: 2,
+    syntax: 'key',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -600,6 +620,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'decr',
     arity: 2,
+    syntax: 'key',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -612,6 +633,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'incrby',
     arity: 3,
+    syntax: 'key increment',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -624,6 +646,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'decrby',
     arity: 3,
+    syntax: 'key decrement',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -636,6 +659,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'incrbyfloat',
     arity: 3,
+    syntax: 'key increment:double',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['string'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -648,6 +672,7 @@ export const stringCommands: readonly Command[] = [
   {
     name: 'lcs',
     arity: -3,
+    syntax: 'key1 key2@0 [LEN] [IDX] [MINMATCHLEN len] [WITHMATCHLEN]',
     flags: ['readonly'],
     categories: ['string'],
     keys: [{ access: ['RO', 'access'], begin: { index: 1 }, find: { last: 1, step: 1 } }],

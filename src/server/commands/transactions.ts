@@ -118,6 +118,7 @@ export const transactionCommands: readonly Command[] = [
     ...transactions,
     name: 'watch',
     arity: -2,
+    syntax: 'key...',
     flags: ['noscript', 'loading', 'stale', 'fast', 'allow_busy'],
     since: '2.2.0',
     complexity: 'O(1) for every key',

@@ -41,8 +41,8 @@ function addOption(context: Context, i: number): number {
   return context.is(i, 'incr') ? INCR : 0;
 }
 
-function zadd(context: Context): void {
-  let options = 0;
+/** ZADD and, with INCR from the start, ZINCRBY, which as in Redis takes ADD's options for what they are. */
+function add(context: Context, options: number): void {
   let at = 2;
   for (; at < context.argc; at++) {
     const option = addOption(context, at);
@@ -50,10 +50,6 @@ function zadd(context: Context): void {
     options |= option;
   }
   addMembers(context, options, at);
-}
-
-function zincrby(context: Context): void {
-  addMembers(context, INCR, 2);
 }
 
 /** Adds the pairs of score and member from args[at] on. An increment is logged with its result. */
@@ -226,6 +222,8 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zadd',
     arity: -4,
+    syntax:
+      'key [condition(NX|XX)] [comparison(GT|LT)] [change=CH] [increment=INCR] score_member(score member)...',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RW', 'update')],
@@ -233,11 +231,12 @@ export const zsetCommands: readonly Command[] = [
     since: '1.2.0',
     complexity: 'O(M*log(N)) for M members given and N in the set',
     summary: 'Adds members to a sorted set, or changes their scores.',
-    run: zadd,
+    run: (context) => add(context, 0),
   },
   {
     name: 'zincrby',
     arity: 4,
+    syntax: 'key increment member',
     flags: ['write', 'denyoom', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RW', 'access', 'update')],
@@ -245,11 +244,12 @@ export const zsetCommands: readonly Command[] = [
     since: '1.2.0',
     complexity: 'O(log(N)) for N members in the set',
     summary: 'Adds to the score of a member, which counts as 0 if absent.',
-    run: zincrby,
+    run: (context) => add(context, INCR),
   },
   {
     name: 'zrem',
     arity: -3,
+    syntax: 'key member...',
     flags: ['write', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RW', 'delete')],
@@ -262,6 +262,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zremrangebyrank',
     arity: 4,
+    syntax: 'key start stop',
     flags: ['write'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RW', 'delete')],
@@ -274,6 +275,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zremrangebyscore',
     arity: 4,
+    syntax: 'key min:double max:double',
     flags: ['write'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RW', 'delete')],
@@ -286,6 +288,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zremrangebylex',
     arity: 4,
+    syntax: 'key min max',
     flags: ['write'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RW', 'delete')],
@@ -298,6 +301,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zcard',
     arity: 2,
+    syntax: 'key',
     flags: ['readonly', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO')],
@@ -310,6 +314,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zcount',
     arity: 4,
+    syntax: 'key min:double max:double',
     flags: ['readonly', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -322,6 +327,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zlexcount',
     arity: 4,
+    syntax: 'key min max',
     flags: ['readonly', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -334,6 +340,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zscore',
     arity: 3,
+    syntax: 'key member',
     flags: ['readonly', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -346,6 +353,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zmscore',
     arity: -3,
+    syntax: 'key member...',
     flags: ['readonly', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -358,6 +366,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrank',
     arity: 3,
+    syntax: 'key member',
     flags: ['readonly', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -370,6 +379,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrevrank',
     arity: 3,
+    syntax: 'key member',
     flags: ['readonly', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -382,6 +392,8 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrange',
     arity: -4,
+    syntax:
+      'key start:string stop:string [sortby(BYSCORE|BYLEX)] [REV] [LIMIT offset_count(offset count)] [WITHSCORES]',
     flags: ['readonly'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -394,6 +406,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrangestore',
     arity: -5,
+    syntax: 'dst src min max [sortby(BYSCORE|BYLEX)] [REV] [LIMIT offset_count(offset count)]',
     flags: ['write', 'denyoom'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'OW', 'update'), keyAt(2, 'RO', 'access')],
@@ -406,6 +419,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrevrange',
     arity: -4,
+    syntax: 'key start stop [WITHSCORES]',
     flags: ['readonly'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -418,6 +432,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrangebyscore',
     arity: -4,
+    syntax: 'key min:double max:double [WITHSCORES] [LIMIT offset_count(offset count)]',
     flags: ['readonly'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -430,6 +445,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrevrangebyscore',
     arity: -4,
+    syntax: 'key max:double min:double [WITHSCORES] [LIMIT offset_count(offset count)]',
     flags: ['readonly'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -442,6 +458,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrangebylex',
     arity: -4,
+    syntax: 'key min max [LIMIT offset_count(offset count)]',
     flags: ['readonly'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -454,6 +471,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrevrangebylex',
     arity: -4,
+    syntax: 'key max min [LIMIT offset_count(offset count)]',
     flags: ['readonly'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RO', 'access')],
@@ -466,6 +484,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zpopmin',
     arity: -2,
+    syntax: 'key [count]',
     flags: ['write', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RW', 'access', 'delete')],
@@ -478,6 +497,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zpopmax',
     arity: -2,
+    syntax: 'key [count]',
     flags: ['write', 'fast'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'RW', 'access', 'delete')],
@@ -490,6 +510,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zmpop',
     arity: -4,
+    syntax: 'numkeys key... where(MIN|MAX) [COUNT count]',
     flags: ['write', 'movablekeys'],
     categories: ['sortedset'],
     keys: [countedKeys(1, 'RW', 'access', 'delete')],
@@ -502,6 +523,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'bzpopmin',
     arity: -3,
+    syntax: 'key... timeout',
     flags: ['write', 'noscript', 'blocking', 'fast'],
     categories: ['sortedset'],
     keys: [keysFrom(1, -2, 'RW', 'access', 'delete')],
@@ -515,6 +537,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'bzpopmax',
     arity: -3,
+    syntax: 'key... timeout',
     flags: ['write', 'noscript', 'blocking', 'fast'],
     categories: ['sortedset'],
     keys: [keysFrom(1, -2, 'RW', 'access', 'delete')],
@@ -528,6 +551,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'bzmpop',
     arity: -5,
+    syntax: 'timeout numkeys key... where(MIN|MAX) [COUNT count]',
     flags: ['write', 'blocking', 'movablekeys'],
     categories: ['sortedset'],
     keys: [countedKeys(2, 'RW', 'access', 'delete')],
@@ -541,6 +565,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zunion',
     arity: -3,
+    syntax: 'numkeys key... [WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)] [WITHSCORES]',
     flags: ['readonly', 'movablekeys'],
     categories: ['sortedset'],
     keys: [countedKeys(1, 'RO', 'access')],
@@ -553,6 +578,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zunionstore',
     arity: -4,
+    syntax: 'destination numkeys key... [WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)]',
     flags: ['write', 'denyoom', 'movablekeys'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'OW', 'update'), countedKeys(2, 'RO', 'access')],
@@ -565,6 +591,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zinter',
     arity: -3,
+    syntax: 'numkeys key... [WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)] [WITHSCORES]',
     flags: ['readonly', 'movablekeys'],
     categories: ['sortedset'],
     keys: [countedKeys(1, 'RO', 'access')],
@@ -577,6 +604,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zinterstore',
     arity: -4,
+    syntax: 'destination numkeys key... [WEIGHTS weight...] [AGGREGATE aggregate(SUM|MIN|MAX)]',
     flags: ['write', 'denyoom', 'movablekeys'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'OW', 'update'), countedKeys(2, 'RO', 'access')],
@@ -589,6 +617,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zdiff',
     arity: -3,
+    syntax: 'numkeys key... [WITHSCORES]',
     flags: ['readonly', 'movablekeys'],
     categories: ['sortedset'],
     keys: [countedKeys(1, 'RO', 'access')],
@@ -601,6 +630,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zdiffstore',
     arity: -4,
+    syntax: 'destination numkeys key...',
     flags: ['write', 'denyoom', 'movablekeys'],
     categories: ['sortedset'],
     keys: [keyAt(1, 'OW', 'update'), countedKeys(2, 'RO', 'access')],
@@ -613,6 +643,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zintercard',
     arity: -3,
+    syntax: 'numkeys key... [LIMIT limit]',
     flags: ['readonly', 'movablekeys'],
     categories: ['sortedset'],
     keys: [countedKeys(1, 'RO', 'access')],
@@ -625,6 +656,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zrandmember',
     arity: -2,
+    syntax: 'key [options(count [WITHSCORES])]',
     flags: ['readonly'],
     categories: ['sortedset'],
     tips: ['nondeterministic_output'],
@@ -638,6 +670,7 @@ export const zsetCommands: readonly Command[] = [
   {
     name: 'zscan',
     arity: -3,
+    syntax: 'key cursor [MATCH pattern] [COUNT count]',
     flags: ['readonly'],
     categories: ['sortedset'],
     tips: ['nondeterministic_output'],
