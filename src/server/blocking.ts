@@ -3,7 +3,7 @@
  * itself, run again from the start when one of its keys is ready.
  */
 import { Slice } from '../bytes/slice.ts';
-import { Type, type Database } from '../store/api.ts';
+import { Type, type Database, type WorkingSet } from '../store/api.ts';
 import type { Client } from './client.ts';
 import type { CommandEntry } from './command-entry.ts';
 import type { BlockOptions, Context } from './context.ts';
@@ -27,6 +27,12 @@ export class Blocking {
   private readonly queues: Map<string, Set<Client>>[];
   private readonly clients = new Set<Client>();
   private ready: { db: Database; key: string }[] = [];
+  /** Serving waits for rows: those in `set`, for the client `next`. */
+  private fetching = false;
+  private set: WorkingSet | null = null;
+  private next: Client | null = null;
+  /** Clients whose replies wait for it. */
+  private held: { client: Client; bytes: Buffer }[] = [];
 
   constructor(server: Server) {
     this.server = server;
@@ -89,29 +95,83 @@ export class Blocking {
     return this.ready.length > 0;
   }
 
-  /** Runs the waiting commands whose keys are ready, and those that become ready thereby. */
-  serve(): void {
+  /**
+   * Runs the waiting commands whose keys are ready, and those that become ready thereby. False when one of
+   * them met what is not in memory: all wait for it then, so that the order of service stays what it is.
+   */
+  serve(): boolean {
+    if (this.fetching) return false;
+    const { context, faults } = this.server;
+    const outer = context.set;
+    context.set = this.set;
     while (this.ready.length > 0) {
-      const { db, key } = this.ready.shift()!;
-      const clients = this.queues[db.index].get(key);
-      if (clients === undefined) continue;
-      const slice = Slice.from(Buffer.from(key, 'latin1'));
-      for (const client of [...clients]) {
-        if (db.type(slice) === Type.None) break;
-        if (client.wait !== null) this.retry(client, client.wait);
+      const { db, key } = this.ready[0];
+      if (!this.serveKey(db, key)) {
+        this.fetching = true;
+        this.set = context.set!;
+        faults.await(this.set, (error) => this.serveAgain(error));
+        break;
       }
+      this.ready.shift();
+      this.next = null;
     }
+    context.set = outer;
+    if (this.fetching) return false;
+    this.set?.release();
+    this.set = null;
+    return true;
   }
 
-  private retry(client: Client, wait: Wait): void {
+  private serveKey(db: Database, key: string): boolean {
+    const clients = this.queues[db.index].get(key);
+    if (clients === undefined) return true;
+    const slice = Slice.from(Buffer.from(key, 'latin1'));
+    for (const client of [...clients]) {
+      this.next = client;
+      const type = this.server.context.peek(db, slice);
+      if (type === -1) return false;
+      if (type === Type.None) break;
+      if (client.wait !== null && !this.retry(client, client.wait)) return false;
+    }
+    return true;
+  }
+
+  /** The rows are there that kept the clients from being served, or `error` says why not. */
+  private serveAgain(error: Error | null): void {
+    this.fetching = false;
+    const { next, server } = this;
+    if (error !== null && next !== null && next.wait !== null) {
+      next.wait.request.entry.failed++;
+      this.finish(next, (reply) => reply.error(server.faults.reason(error)));
+    }
+    if (!this.serve()) return;
+    const { held } = this;
+    this.held = [];
+    for (const { client, bytes } of held) server.proceed(client, (reply) => reply.raw(bytes));
+  }
+
+  /**
+   * The client's command made keys ready whose waiting clients could not be served at once: its reply,
+   * and what it sends next, wait until they are, as it would see otherwise what they are about to take.
+   */
+  hold(client: Client, bytes: Buffer): void {
+    this.server.suspend(client);
+    this.held.push({ client, bytes });
+  }
+
+  private retry(client: Client, wait: Wait): boolean {
     const { server } = this;
     const context = server.context;
     server.output.open(client);
     loadRequest(context, wait.request);
     context.db = wait.db;
     context.resumed = true;
-    context.run(wait.request.entry);
+    const done = context.run(wait.request.entry);
     context.resumed = false;
+    if (!done) {
+      server.output.close();
+      return false;
+    }
     if (context.blocked === null) {
       this.end(client);
       client.unblocked = true;
@@ -119,10 +179,12 @@ export class Blocking {
     }
     context.blocked = null;
     server.output.close();
-    if (client.wait === null) server.tracking.remember(context, client, wait.request.entry);
+    if (client.wait === null)
+      server.tracking.remember(context.args, context.argc, client, wait.request.entry);
     context.announce(context.takeStaged());
     server.tracking.flushPending(client);
     context.signalReady();
+    return true;
   }
 
   /** Ends the waits whose time is up. */

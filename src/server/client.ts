@@ -4,6 +4,7 @@ import { RequestReader } from '../resp/request-parser.ts';
 import type { Database } from '../store/api.ts';
 import type { Wait } from './blocking.ts';
 import type { CommandEntry } from './command-entry.ts';
+import type { Rerun } from './faults.ts';
 import type { SubscriptionKind } from './pubsub.ts';
 import type { Server } from './server.ts';
 import type { StoredRequest } from './stored-request.ts';
@@ -84,6 +85,10 @@ export class Client {
   unblocked = false;
   /** The command that CLIENT PAUSE puts off. */
   postponed: StoredRequest | null = null;
+  /** The command that waits for rows which are not in memory. */
+  rerun: Rerun | null = null;
+  /** The peer sends no more; the connection is closed when all that it has sent has been run. */
+  ended = false;
 
   /** Names are one character a byte. */
   readonly subscriptions: Record<SubscriptionKind, Set<string>> = {
@@ -107,7 +112,14 @@ export class Client {
 
   /** Nothing more of its input may be run now. */
   get stopped(): boolean {
-    return this.wait !== null || this.closing || this.closed || this.postponed !== null || this.suspended;
+    return (
+      this.wait !== null ||
+      this.closing ||
+      this.closed ||
+      this.postponed !== null ||
+      this.rerun !== null ||
+      this.suspended
+    );
   }
 
   setGate(gate: number, closed: boolean): void {

@@ -52,6 +52,9 @@ export class CommandClock {
   private entries: CommandEntry[] = [];
   private entryCount = 0;
   private commandCount = 0;
+  /** Laps: commands of an EXEC that has not come to its end, and their microseconds. */
+  private readonly lapEntries: CommandEntry[] = [];
+  private readonly lapTimes: number[] = [];
 
   /** Begins a run of commands. */
   start(): void {
@@ -71,19 +74,42 @@ export class CommandClock {
     this.mark = now;
     if (this.commandCount === 0) return elapsed;
     const microseconds = (elapsed * 1000) / this.commandCount;
-    const bucket = Math.min(
-      BUCKETS - 1,
-      Math.floor(Math.log2(Math.max(1, microseconds * 1000)) * BUCKETS_PER_OCTAVE),
-    );
     for (let i = 0; i < this.entryCount; i++) {
       const entry = this.entries[i];
-      entry.microseconds += microseconds * entry.unattributed;
-      if (this.histograms) (entry.histogram ??= new Histogram()).add(bucket, entry.unattributed);
+      this.record(entry, microseconds, entry.unattributed);
       entry.unattributed = 0;
     }
     this.entryCount = 0;
     this.commandCount = 0;
     return elapsed;
+  }
+
+  private record(entry: CommandEntry, microseconds: number, calls: number): void {
+    entry.microseconds += microseconds * calls;
+    if (!this.histograms) return;
+    const bucket = Math.min(
+      BUCKETS - 1,
+      Math.floor(Math.log2(Math.max(1, microseconds * 1000)) * BUCKETS_PER_OCTAVE),
+    );
+    (entry.histogram ??= new Histogram()).add(bucket, calls);
+  }
+
+  /** A command of an EXEC has run since the last reading; its time, in milliseconds, counts when `endLaps` says so. */
+  lap(entry: CommandEntry): number {
+    const now = performance.now();
+    const elapsed = now - this.mark;
+    this.mark = now;
+    this.lapEntries.push(entry);
+    this.lapTimes.push(elapsed * 1000);
+    return elapsed;
+  }
+
+  /** The EXEC has come to its end, or was rolled back. */
+  endLaps(count: boolean): void {
+    const { lapEntries, lapTimes } = this;
+    if (count) for (let i = 0; i < lapTimes.length; i++) this.record(lapEntries[i], lapTimes[i], 1);
+    lapEntries.length = 0;
+    lapTimes.length = 0;
   }
 
   /** Time before a command that is measured on its own belongs to those that ran before it. */

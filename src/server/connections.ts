@@ -61,6 +61,8 @@ export class Connections {
   /** The peer sends no more. A client that waits is gone; one that has replies coming gets them. */
   private peerEnded(client: Client): void {
     if (client.wait !== null) client.socket?.destroy();
+    // What it has sent is still run.
+    else if (client.rerun !== null || client.suspended) client.ended = true;
     else this.closeAfterReply(client);
   }
 
@@ -73,6 +75,7 @@ export class Connections {
     server.pause.postponed.delete(client);
     if (server.monitors.size === 0) server.setGate(Gate.Monitored, false);
     server.blocking.end(client);
+    server.faults.forget(client);
     server.watches.unwatch(client);
     server.tracking.disable(client);
     server.pubsub.forget(client);
@@ -107,7 +110,7 @@ export class Connections {
     const timeout = server.config.number('timeout') * 1000;
     for (const client of server.clients.values()) {
       if (client.socket !== null && client.outputBytes > 0) server.outputLimits.check(client);
-      const exempt = client.wait !== null || client.subscribed || client.monitor;
+      const exempt = client.wait !== null || client.rerun !== null || client.subscribed || client.monitor;
       if (timeout > 0 && !exempt && now - client.lastInteraction > timeout) this.kill(client);
     }
   }

@@ -8,9 +8,12 @@ import { Slice } from '../bytes/slice.ts';
 import {
   DamagedValueError,
   OutOfTierError,
+  RowFault,
   WrongTypeError,
   type Database,
   type Store,
+  type Type,
+  type WorkingSet,
 } from '../store/api.ts';
 import type { RequestTarget } from '../resp/request-parser.ts';
 import { CommandError } from './command.ts';
@@ -18,6 +21,7 @@ import { followEncodingLimits, type EncodingLimits } from './encoding.ts';
 import { damagedValue, NOT_FLOAT, NOT_INTEGER, OUT_OF_MEMORY, WRONG_TYPE } from './errors.ts';
 import { parseDouble, parseInt64, sliceInteger } from '../bytes/number.ts';
 import type { CommandEntry } from './command-entry.ts';
+import type { Rerun } from './faults.ts';
 import type { Reply } from './reply.ts';
 import type { Client } from './client.ts';
 import type { Server } from './server.ts';
@@ -93,6 +97,12 @@ export class Context implements RequestTarget {
   replyFrom = 0;
   /** No waiting: inside MULTI, a script, or replay. */
   mayBlock = true;
+  /** A command of an EXEC, which is one unit of work with it. */
+  nested = false;
+  /** What the unit of work has wanted in earlier runs; null in its first. */
+  set: WorkingSet | null = null;
+  /** What a command that goes through more than the memory holds had done when it was rolled back. */
+  progress: unknown = null;
   /** The command waited, and runs again because one of its keys is ready. */
   resumed = false;
   /** Something is staged that must be handed out when the command returns. */
@@ -106,7 +116,18 @@ export class Context implements RequestTarget {
   private staged: (StagedEvent | null)[] = [];
   private readyKeys: { db: Database; key: string }[] = [];
   private published: Message[] = [];
+  /** Rarer effects on what is no data. */
+  private followUps: (() => void)[] = [];
   private randomState: number;
+
+  /** What a unit of work that is rolled back leaves as it was. */
+  dice = 0;
+  private logMark = 0;
+  private logDb = 0;
+  private hits = 0;
+  private misses = 0;
+  private expiredKeys = 0;
+  private changesBefore = 0;
 
   constructor(server: Server, client: Client, seed: number) {
     this.server = server;
@@ -225,6 +246,18 @@ export class Context implements RequestTarget {
     log.parts(parts);
   }
 
+  /** Stages an effect of the command on something other than data. */
+  afterwards(effect: () => void): void {
+    this.staging = true;
+    this.followUps.push(effect);
+  }
+
+  /** Does something once it is certain that the command has run: now, unless an EXEC may be rolled back. */
+  settled(effect: () => void): void {
+    if (this.nested) this.afterwards(effect);
+    else effect();
+  }
+
   /** Stages a message to the subscribers of a channel. */
   message(channel: Slice, message: Slice, sharded: boolean): void {
     this.staging = true;
@@ -242,20 +275,30 @@ export class Context implements RequestTarget {
   }
 
   /**
-   * Runs one command on `args`. When it returns, its reply or error stands in `reply` and its effects
-   * in the log buffer; what is staged waits for `publish`.
+   * Runs one command on `args`. When it returns true, its reply or error stands in `reply` and its effects
+   * in the log buffer; what is staged waits for `publish`. When it returns false, the command met what is
+   * not in memory, and nothing of it is left. Inside EXEC that is thrown, for EXEC is what runs again.
    */
-  run(entry: CommandEntry): void {
+  run(entry: CommandEntry): boolean {
     const mark = this.reply.pos;
     this.entry = entry;
     this.changes = 0;
     this.effects = 0;
+    if (!this.nested) this.begin();
     entry.calls++;
     try {
       entry.run!(this);
     } catch (error) {
       this.reply.pos = mark;
       this.blocked = null;
+      if (error instanceof RowFault || error instanceof OutOfTierError) {
+        entry.calls--;
+        if (this.nested) throw error;
+        this.rollBack(error);
+        if (error instanceof RowFault) return false;
+        entry.calls++;
+        this.begin();
+      }
       this.fail(error);
     }
     if (this.changes !== 0) {
@@ -263,6 +306,88 @@ export class Context implements RequestTarget {
       if (this.effects === 0) this.logRequest();
     }
     if (this.reply.u8[mark] === ERROR_BYTE && this.reply.pos > mark) this.countError(entry, mark);
+    if (!this.nested) this.store.commit();
+    return true;
+  }
+
+  /** Runs something that is no command as a unit of work. False when it met what is not in memory. */
+  unit(work: () => void): boolean {
+    this.begin();
+    try {
+      work();
+    } catch (error) {
+      this.rollBack(error);
+      if (error instanceof RowFault) return false;
+      throw error;
+    }
+    this.store.commit();
+    return true;
+  }
+
+  /** The type of the value at a key, looked up as a unit of work; -1 when it is not in memory. */
+  peek(db: Database, key: Slice): Type | -1 {
+    this.begin();
+    try {
+      const type = db.type(key);
+      this.store.commit();
+      return type;
+    } catch (error) {
+      this.rollBack(error);
+      if (error instanceof RowFault) return -1;
+      throw error;
+    }
+  }
+
+  private begin(): void {
+    const { server } = this;
+    const { effects, statistics } = server;
+    if (effects !== null) {
+      this.logMark = effects.length;
+      this.logDb = effects.db;
+    }
+    this.dice = this.randomState;
+    this.hits = statistics.keyspaceHits;
+    this.misses = statistics.keyspaceMisses;
+    this.expiredKeys = statistics.expiredKeys;
+    this.changesBefore = server.changes;
+    this.store.begin(this.set);
+  }
+
+  /** Nothing of the unit of work has happened. After a fault `set` knows what it wants. */
+  private rollBack(error: unknown): void {
+    const { server } = this;
+    const { effects, statistics } = server;
+    this.store.rollback();
+    if (error instanceof RowFault) this.set ??= this.store.workingSet();
+    effects?.truncate(this.logMark, this.logDb);
+    this.randomState = this.dice;
+    statistics.keyspaceHits = this.hits;
+    statistics.keyspaceMisses = this.misses;
+    statistics.expiredKeys = this.expiredKeys;
+    server.changes = this.changesBefore;
+    this.changes = 0;
+    this.effects = 0;
+    this.staging = false;
+    this.staged = [];
+    this.readyKeys = [];
+    this.published = [];
+    this.followUps = [];
+  }
+
+  /** The command of `rerun` runs next. Returns the state of the dice, for `rested`. */
+  resume({ set, progress, dice }: Rerun): number {
+    const before = this.randomState;
+    this.set = set;
+    this.progress = progress;
+    this.randomState = dice;
+    return before;
+  }
+
+  /** The next command is a new one. */
+  rested(dice: number): void {
+    this.set = null;
+    this.progress = null;
+    this.randomState = dice;
   }
 
   private fail(error: unknown): void {
@@ -274,8 +399,14 @@ export class Context implements RequestTarget {
   }
 
   private countError(entry: CommandEntry, mark: number): void {
+    const end = this.reply.pos;
+    if (this.nested) this.afterwards(() => this.countErrorAt(entry, mark, end));
+    else this.countErrorAt(entry, mark, end);
+  }
+
+  private countErrorAt(entry: CommandEntry, mark: number, end: number): void {
     entry.failed++;
-    this.server.statistics.countError(this.reply.u8, mark, this.reply.pos);
+    this.server.statistics.countError(this.reply.u8, mark, end);
   }
 
   /** The command had effects and named no others: it is logged as it was sent. */
@@ -323,8 +454,12 @@ export class Context implements RequestTarget {
 
   /** What the command, or the whole EXEC, has staged for others; ready keys stay for `signalReady`. */
   takeStaged(): Staged {
-    const { staged: events, published: messages, server } = this;
+    const { staged: events, published: messages, followUps, server } = this;
     this.staging = false;
+    if (followUps.length > 0) {
+      this.followUps = [];
+      for (const effect of followUps) effect();
+    }
     if (events.length > 0) this.staged = [];
     if (messages.length > 0) this.published = [];
     for (const event of events) {

@@ -1,4 +1,5 @@
 /** What is done again and again without anybody's asking: `hz` times a second. */
+import type { WorkingSet } from '../store/api.ts';
 import type { Server } from './server.ts';
 import { Client } from './client.ts';
 
@@ -14,6 +15,9 @@ export class Cron {
   private timer: NodeJS.Timeout | null = null;
   private moreSlices: NodeJS.Timeout | null = null;
   private runs = 0;
+  /** Expiry waits for rows, those in `set`. */
+  private fetching = false;
+  private set: WorkingSet | null = null;
   /** DEBUG SET-ACTIVE-EXPIRE. */
   activeExpire = true;
 
@@ -62,15 +66,13 @@ export class Cron {
 
   /** Expires what is due and frees what is dropped; as long as there is more of it, again after a pause. */
   private slices(): void {
-    const { store, latency, context, pause, turns } = this.server;
+    const { store, latency, pause, turns } = this.server;
     const { now } = store;
     let more = false;
-    if (this.activeExpire && !pause.active) {
+    if (this.activeExpire && !pause.active && !this.fetching) {
       const began = performance.now();
-      latency.slice('expire-cycle', now, () => store.expireDue(SLICE_MS));
-      more = performance.now() - began >= SLICE_MS;
-      context.client = this.nobody;
-      if (context.staging) context.announce(context.takeStaged());
+      const removed = latency.slice('expire-cycle', now, () => this.expire());
+      more = removed > 0 && (!store.residency().complete || performance.now() - began >= SLICE_MS);
     }
     more = latency.slice('background', now, () => store.backgroundSlice(SLICE_MS)) || more;
     if (!more || this.moreSlices !== null) return;
@@ -79,5 +81,35 @@ export class Cron {
       turns.begin();
       this.slices();
     }, SLICE_PAUSE_MS);
+  }
+
+  /** Removes keys that are due, as one unit of work. Returns how many. */
+  private expire(): number {
+    const { store, context, faults } = this.server;
+    let removed = 0;
+    context.client = this.nobody;
+    context.set = this.set;
+    const done = context.unit(() => (removed = store.expireDue(SLICE_MS)));
+    const { set } = context;
+    context.set = null;
+    this.set = done ? null : set;
+    if (!done) {
+      this.fetching = true;
+      faults.await(set!, (error) => {
+        this.fetching = false;
+        if (error !== null) this.giveUp(error);
+        else this.slices();
+      });
+      return 0;
+    }
+    set?.release();
+    if (context.staging) context.announce(context.takeStaged());
+    return removed;
+  }
+
+  private giveUp(error: Error): void {
+    this.set?.release();
+    this.set = null;
+    this.server.logger.warn(`expired keys could not be fetched: ${error.message}`);
   }
 }

@@ -26,17 +26,24 @@ export function dispatch(server: Server, context: Context, client: Client): void
   }
 }
 
-/** Runs a command that nothing speaks against, and hands out what it staged. */
-function call(server: Server, context: Context, client: Client, entry: CommandEntry): void {
+/**
+ * Runs a command that nothing speaks against, and hands out what it staged. False when it met what is
+ * not in memory: nothing of it has happened, and it runs again.
+ */
+function call(server: Server, context: Context, client: Client, entry: CommandEntry): boolean {
   client.lastCommand = entry;
   context.replyFrom = context.reply.pos;
+  let done: boolean;
   if (entry.quick && !server.timeEach) {
-    context.run(entry);
-    server.clock.ran(entry);
+    done = context.run(entry);
+    if (done) server.clock.ran(entry);
   } else {
-    server.runTimed(context, client, entry);
+    done = server.runTimed(context, client, entry);
   }
-  if ((entry.flags & Flag.DenyOom) !== 0) server.tierLimit.closeWhenFull();
+  if (!done) {
+    server.faults.suspend(context, client, entry);
+    return false;
+  }
   if ((client.gates & Gate.Muted) !== 0 && !SUBSCRIPTIONS.has(entry.fullName))
     mute(client, context, context.replyFrom);
   if (context.blocked !== null) {
@@ -44,6 +51,14 @@ function call(server: Server, context: Context, client: Client, entry: CommandEn
     context.blocked = null;
   }
   if (context.staging) server.output.publish(client);
+  return true;
+}
+
+/** Replies with an error that no command has written. */
+function refuse(server: Server, context: Context, message: string): void {
+  const mark = context.reply.pos;
+  context.reply.error(message);
+  server.statistics.countError(context.reply.u8, mark, context.reply.pos);
 }
 
 /** The subcommand that the request names, or the command itself; throws Redis's errors for what is none. */
@@ -125,11 +140,10 @@ function dispatchCarefully(
     return;
   }
   const caching = client.tracking?.caching === true;
-  client.lastCommand = entry;
-  call(server, context, client, entry);
+  if (!call(server, context, client, entry)) return;
   if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
   if (client.tracking !== null) {
-    server.tracking.remember(context, client, entry);
+    server.tracking.remember(context.args, context.argc, client, entry);
     // Other keys may have been given up for these.
     if (context.staging) server.output.publish(client);
     if (caching && client.transaction === null && !entry.fullName.startsWith('client|'))
@@ -151,6 +165,19 @@ function mute(client: Client, context: Context, mark: number): void {
   }
 }
 
+/** A command that waited for rows is not to run after all. */
+export function giveUp(
+  server: Server,
+  context: Context,
+  client: Client,
+  entry: CommandEntry,
+  message: string,
+): void {
+  const mark = context.reply.pos;
+  reject(server, context, client, entry, message);
+  mute(client, context, mark);
+}
+
 function reject(
   server: Server,
   context: Context,
@@ -159,7 +186,6 @@ function reject(
   message: string,
 ): void {
   if (entry !== undefined) entry.rejected++;
-  const mark = context.reply.pos;
   if (client.transaction !== null) {
     if (entry?.fullName === 'exec') {
       server.discardTransaction(client);
@@ -168,8 +194,7 @@ function reject(
       client.transaction.failed = true;
     }
   }
-  context.reply.error(message);
-  server.statistics.countError(context.reply.u8, mark, context.reply.pos);
+  refuse(server, context, message);
 }
 
 /** Throws when something stands against the command. */

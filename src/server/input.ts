@@ -3,7 +3,7 @@ import { allocatePadded, viewOf } from '../bytes/slice.ts';
 import { parseRequest, ProtocolError } from '../resp/request-parser.ts';
 import type { Client } from './client.ts';
 import type { Context } from './context.ts';
-import { dispatch } from './dispatch.ts';
+import { dispatch, giveUp } from './dispatch.ts';
 import { Pipeline } from './pipeline.ts';
 import type { Server } from './server.ts';
 import { loadRequest, type StoredRequest } from './stored-request.ts';
@@ -20,6 +20,8 @@ export class Input {
   readonly memory = allocatePadded(INPUT_MEMORY);
   private readonly view = viewOf(this.memory.buffer);
   private readonly pipeline = new Pipeline();
+  /** End of the bytes in which requests are parsed in place at the moment; 0 while that is not done. */
+  end = 0;
   private readonly server: Server;
 
   constructor(server: Server) {
@@ -53,13 +55,19 @@ export class Input {
 
   /** Runs what the client had to wait with. */
   proceed(client: Client): void {
-    if (client.postponed !== null && !client.closed) this.runPostponed(client, client.postponed);
-    if (!client.stopped) this.drain(client);
+    const { postponed } = client;
+    if (postponed !== null && !client.closed) {
+      client.postponed = null;
+      this.runStored(client, postponed);
+    }
+    if (client.stopped) return;
+    this.drain(client);
+    if (client.ended && !client.stopped) this.server.connections.closeAfterReply(client);
   }
 
-  private runPostponed(client: Client, request: StoredRequest): void {
+  /** Runs a request that could not run when it came. */
+  runStored(client: Client, request: StoredRequest): void {
     const { server } = this;
-    client.postponed = null;
     server.output.open(client);
     server.clock.start();
     loadRequest(server.context, request);
@@ -68,11 +76,21 @@ export class Input {
     server.output.close();
   }
 
+  /** Replies with an error to a request that could not run when it came. */
+  refuseStored(client: Client, request: StoredRequest, message: string): void {
+    const { server } = this;
+    server.output.open(client);
+    loadRequest(server.context, request);
+    giveUp(server, server.context, client, request.entry, message);
+    server.output.close();
+  }
+
   /** Runs whole requests of [pos, end) until one is not plain; returns the position of the rest. */
   private runFrom(client: Client, memory: Buffer, view: DataView, pos: number, end: number): number {
     const { server } = this;
     const { context } = server;
     if (!client.reader.authenticated) return pos;
+    this.end = end;
     while (pos < end) {
       const next = parseRequest(context, memory, view, pos, end);
       if (next < 0) break;
@@ -81,10 +99,14 @@ export class Input {
       if (client.stopped || this.overfull(client)) break;
       if (pos < end) {
         const stop = this.runPipeline(client, memory, view, pos, end);
-        if (stop < 0) return ~stop;
+        if (stop < 0) {
+          pos = ~stop;
+          break;
+        }
         pos = stop;
       }
     }
+    this.end = 0;
     return pos;
   }
 

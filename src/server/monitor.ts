@@ -33,13 +33,28 @@ export function feedMonitors(
   args: readonly Slice[],
   argc: number,
 ): void {
-  if ((entry.flags & (Flag.SkipMonitor | Flag.Admin)) !== 0) return;
+  const line = monitorLine(server, client, entry, args, argc);
+  if (line !== null) showMonitors(server, line);
+}
+
+/** What MONITOR shows of a command; null when it is not shown. */
+export function monitorLine(
+  server: Server,
+  client: Client,
+  entry: CommandEntry,
+  args: readonly Slice[],
+  argc: number,
+): string | null {
+  if ((entry.flags & (Flag.SkipMonitor | Flag.Admin)) !== 0) return null;
   const micros = Math.floor((performance.timeOrigin + performance.now()) * 1000);
   const time = `${Math.floor(micros / 1e6)}.${String(micros % 1e6).padStart(6, '0')}`;
   const from = client.unix ? `unix:${client.address.replace(/:0$/, '')}` : client.address;
   const shown: string[] = [];
   for (let i = 0; i < argc; i++)
     shown.push(server.isSecret(entry, args, i) ? '"(redacted)"' : quoted(args[i].toBuffer()));
-  const line = `${time} [${client.db.index} ${from}] ${shown.join(' ')}`;
+  return `${time} [${client.db.index} ${from}] ${shown.join(' ')}`;
+}
+
+export function showMonitors(server: Server, line: string): void {
   server.output.pushToAll(server.monitors, (reply) => reply.simple(line));
 }

@@ -106,9 +106,11 @@ export class Output {
     this.audience = 'all';
     tracking.flushPending(client);
     context.signalReady();
-    if (blocking.pending) {
-      blocking.serve();
-      this.open(client);
-    }
+    if (!blocking.pending) return;
+    const from = context.replyFrom;
+    const served = blocking.serve();
+    this.close();
+    if (!served && client.socket !== null) blocking.hold(client, this.turn.withhold(client, from));
+    this.open(client);
   }
 }

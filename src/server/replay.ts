@@ -1,5 +1,5 @@
 /** Recovery's side of the server: the commands of log frames, run again. */
-import type { Slice } from '../bytes/slice.ts';
+import { Slice } from '../bytes/slice.ts';
 import { parseRequest, RequestReader } from '../resp/request-parser.ts';
 import { Client } from './client.ts';
 import type { CommandEntry } from './command-entry.ts';
@@ -7,6 +7,7 @@ import { dispatch } from './dispatch.ts';
 import { DAMAGED } from './errors.ts';
 import { keyPositions } from './key-positions.ts';
 import type { Server } from './server.ts';
+import { loadRequest } from './stored-request.ts';
 
 const MINUS = 45;
 
@@ -14,15 +15,63 @@ export class Replay {
   private readonly server: Server;
   /** Stands for whoever sent what is replayed. */
   private readonly client: Client;
+  /** What of the frame is still to be run, as far as it parses in place. */
+  private readonly ahead = new Slice();
 
   constructor(server: Server) {
     this.server = server;
     this.client = new Client(server, 0, null);
   }
 
-  /** Runs the commands of a frame: no replies, nothing is logged, no limits, no expiry by the clock. */
-  run(payload: Slice): void {
-    const { server, client } = this;
+  /**
+   * Runs the commands of a frame: no replies, nothing is logged, no limits, no expiry by the clock. Returns
+   * a promise when one of them met what is not in memory; the rest runs before it resolves.
+   */
+  run(payload: Slice): Promise<void> | undefined {
+    this.client.db = this.server.store.database(0);
+    const requests = this.requests(payload);
+    return this.goOn(requests) ? undefined : this.rest(requests);
+  }
+
+  private async rest(requests: Generator<void>): Promise<void> {
+    const { client, server } = this;
+    do {
+      const { request, set } = client.rerun!;
+      const { u8, view, start, end } = this.ahead;
+      if (set.rounds === 0) server.faults.wantRequests(set, client.db, u8, view, start, end);
+      await set.fetch();
+      client.rerun = null;
+      this.quietly(() => {
+        const { context } = server;
+        context.set = set;
+        loadRequest(context, request);
+        this.request();
+        context.set = null;
+      });
+      // Another fault keeps the set.
+      if (this.faulted?.set !== set) set.release();
+    } while (this.faulted !== null || !this.goOn(requests));
+  }
+
+  /** As it is now; for the compiler, which believes that nothing has changed it. */
+  private get faulted(): Client['rerun'] {
+    return this.client.rerun;
+  }
+
+  /** Runs requests until there are no more; false when one waits for rows. */
+  private goOn(requests: Generator<void>): boolean {
+    return this.quietly(() => {
+      while (requests.next().done !== true) {
+        this.request();
+        if (this.client.rerun !== null) return false;
+      }
+      return true;
+    });
+  }
+
+  /** Runs something with nobody to answer to. */
+  private quietly<T>(work: () => T): T {
+    const { server } = this;
     const { context, effects, gates, store } = server;
     const { now } = store;
     server.effects = null;
@@ -30,19 +79,10 @@ export class Replay {
     // What was due was removed by a logged DEL: here time stands still.
     store.now = 0;
     context.mayBlock = false;
-    client.db = store.database(0);
-    server.output.open(client);
+    server.output.open(this.client);
     const mark = context.reply.pos;
-    const { u8, view, end } = payload;
-    let pos = payload.start;
     try {
-      while (pos < end) {
-        const next = parseRequest(context, u8, view, pos, end);
-        if (next < 0) break;
-        pos = next;
-        this.request(mark);
-      }
-      if (pos < end) this.carefully(payload, pos, mark);
+      return work();
     } finally {
       server.effects = effects;
       server.gates = gates;
@@ -53,24 +93,40 @@ export class Replay {
     }
   }
 
-  /** Requests with very many arguments, which do not parse in place. */
-  private carefully(payload: Slice, from: number, mark: number): void {
+  /** Each request of the frame in turn, in the context. */
+  private *requests(payload: Slice): Generator<void> {
+    const { context } = this.server;
+    const { u8, view, end } = payload;
+    let pos = payload.start;
+    while (pos < end) {
+      const next = parseRequest(context, u8, view, pos, end);
+      if (next < 0) break;
+      pos = next;
+      this.ahead.set(u8, view, pos, end);
+      yield;
+    }
+    this.ahead.start = this.ahead.end;
+    if (pos === end) return;
+    // Requests with very many arguments do not parse in place.
     const reader = new RequestReader({ bulkLengthMax: Number.MAX_SAFE_INTEGER });
-    reader.push(payload.u8, from, payload.end);
-    while (reader.next(this.server.context)) this.request(mark);
+    reader.push(u8, pos, end);
+    while (reader.next(context)) yield;
     if (reader.pending > 0) throw new Error(`log: ${reader.pending} bytes of a frame are no request`);
   }
 
-  private request(mark: number): void {
-    const { context } = this.server;
+  private request(): void {
+    const { server, client } = this;
+    const { context } = server;
     // A frame is one step as a whole: the borders of transactions in it mean nothing here.
     if (context.is(0, 'multi') || context.is(0, 'exec')) return;
-    dispatch(this.server, context, this.client);
     const { reply } = context;
-    if (reply.u8[mark] === MINUS) {
+    const mark = reply.pos;
+    dispatch(server, context, client);
+    if (reply.u8[mark] === MINUS && reply.pos > mark) {
       const error = reply.written(mark).latin1Slice(1).trim();
       if (!error.startsWith(DAMAGED)) throw new Error(`log: ${context.word(0)}: ${error}`);
-      this.spreadDamage();
+      if (!context.unit(() => this.spreadDamage()))
+        server.faults.suspend(context, client, client.lastCommand as CommandEntry);
     }
     reply.pos = mark;
   }

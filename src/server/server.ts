@@ -14,6 +14,7 @@ import { Connections } from './connections.ts';
 import { Context } from './context.ts';
 import { Cron } from './cron.ts';
 import { describe, DUMP_FAILED } from './errors.ts';
+import { Faults } from './faults.ts';
 import { Input } from './input.ts';
 import { Keyspace } from './keyspace.ts';
 import { Latency } from './latency.ts';
@@ -100,6 +101,7 @@ export class Server {
   readonly input = new Input(this);
   readonly output = new Output(this);
   readonly turns = new Turns(this);
+  readonly faults = new Faults(this);
   readonly pause = new Pause(this);
   readonly context: Context;
   readonly password: Password;
@@ -136,7 +138,7 @@ export class Server {
   loading: { startedAt: number; fraction: number } | null = null;
 
   private failure: string | null = null;
-  private ending = false;
+  ending = false;
 
   constructor(options: ServerOptions) {
     this.options = options;
@@ -240,9 +242,12 @@ export class Server {
     for (const client of this.clients.values()) client.socket?.destroySoon();
   }
 
-  /** Runs the commands of a log frame again. Throws when one of them fails. */
-  replay(payload: Slice): void {
-    this.replayer.run(payload);
+  /**
+   * Runs the commands of a log frame again. Throws when one of them fails. A promise when one of them met
+   * what is not in memory; `payload` must stay until it resolves.
+   */
+  replay(payload: Slice): Promise<void> | undefined {
+    return this.replayer.run(payload);
   }
 
   // ---- Clients
@@ -289,13 +294,13 @@ export class Server {
     return calls;
   }
 
-  /** Runs a command that is timed by itself; a slow one is recorded. */
-  runTimed(context: Context, client: Client, entry: CommandEntry): void {
+  /** Runs a command that is timed by itself; a slow one is recorded. False as `Context.run`. */
+  runTimed(context: Context, client: Client, entry: CommandEntry): boolean {
     const { clock } = this;
     if (clock.pending) clock.settle();
-    context.run(entry);
-    clock.ran(entry);
-    const milliseconds = clock.settle();
+    if (!context.run(entry)) return false;
+    if (!context.nested) clock.ran(entry);
+    const milliseconds = context.nested ? clock.lap(entry) : clock.settle();
     const slowerThan = this.config.number('slowlog-log-slower-than');
     if (
       slowerThan >= 0 &&
@@ -306,12 +311,15 @@ export class Server {
       const args = abridge(context.args, context.argc).map((shown, i) =>
         this.isSecret(entry, context.args, i) ? Buffer.from('(redacted)') : shown,
       );
-      this.slowlog.add(
-        client,
-        args,
-        Math.round(milliseconds * 1000),
-        this.store.now,
-        this.config.number('slowlog-max-len'),
+      const { now } = this.store;
+      context.settled(() =>
+        this.slowlog.add(
+          client,
+          args,
+          Math.round(milliseconds * 1000),
+          now,
+          this.config.number('slowlog-max-len'),
+        ),
       );
     }
     if (this.latency.threshold > 0)
@@ -320,6 +328,7 @@ export class Server {
         milliseconds,
         this.store.now,
       );
+    return true;
   }
 
   /** args[i] must not be shown to others. */

@@ -1,9 +1,9 @@
 /** Client-side caching: which clients may hold which keys, and what they are told when these change. */
+import type { Slice } from '../bytes/slice.ts';
 import type { Database } from '../store/api.ts';
 import { Gate, type Client } from './client.ts';
 import type { CommandEntry } from './command-entry.ts';
 import { Flag } from './command-entry.ts';
-import type { Context } from './context.ts';
 import { keyPositions } from './key-positions.ts';
 import type { Reply } from './reply.ts';
 import type { Server } from './server.ts';
@@ -86,13 +86,13 @@ export class Tracking {
   }
 
   /** The client has run a command: the keys that it read are remembered. */
-  remember(context: Context, client: Client, entry: CommandEntry): void {
+  remember(args: readonly Slice[], argc: number, client: Client, entry: CommandEntry): void {
     const state = client.tracking;
     if (state === null || state.broadcast || (entry.flags & Flag.ReadOnly) === 0) return;
     if ((state.optIn && !state.caching) || (state.optOut && state.caching)) return;
     if ((entry.flags & Flag.PubSub) !== 0) return;
-    for (const { index } of keyPositions(entry.command, context.args, context.argc) ?? []) {
-      const key = context.args[index].latin1();
+    for (const { index } of keyPositions(entry.command, args, argc) ?? []) {
+      const key = args[index].latin1();
       let readers = this.readers.get(key);
       if (readers === undefined) this.readers.set(key, (readers = new Set()));
       if (!readers.has(client.id)) {

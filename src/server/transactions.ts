@@ -23,7 +23,7 @@ export class Transaction {
   }
 }
 
-interface WatchedKey {
+export interface WatchedKey {
   db: Database;
   key: string;
 }
@@ -43,7 +43,11 @@ export class Watches {
   }
 
   watch(client: Client, db: Database, key: Slice): void {
-    const name = key.latin1();
+    this.add(client, db, key.latin1());
+  }
+
+  /** @param name one character a byte */
+  add(client: Client, db: Database, name: string): void {
     const watchers = this.watchers[db.index];
     let clients = watchers.get(name);
     if (clients === undefined) watchers.set(name, (clients = new Set()));
@@ -52,6 +56,11 @@ export class Watches {
     const keys = this.watched.get(client);
     if (keys === undefined) this.watched.set(client, [{ db, key: name }]);
     else keys.push({ db, key: name });
+  }
+
+  /** What the client watches. */
+  of(client: Client): readonly WatchedKey[] {
+    return this.watched.get(client) ?? [];
   }
 
   unwatch(client: Client): void {
@@ -75,10 +84,15 @@ export class Watches {
     if (clients !== undefined) for (const client of clients) client.watchBroken = true;
   }
 
-  /** Every watched key of the database for which `touched` holds has changed. */
-  databaseChanged(db: Database, touched: (key: string) => boolean): void {
-    for (const [key, clients] of this.watchers[db.index]) {
-      if (touched(key)) for (const client of clients) client.watchBroken = true;
-    }
+  /** Who watches keys of the database for which `touched` holds. */
+  touchedBy(db: Database, touched: (key: string) => boolean): Client[] {
+    const found: Client[] = [];
+    for (const [key, clients] of this.watchers[db.index]) if (touched(key)) found.push(...clients);
+    return found;
+  }
+
+  /** Keys that the clients watch have changed. */
+  break(clients: readonly Client[]): void {
+    for (const client of clients) client.watchBroken = true;
   }
 }

@@ -58,6 +58,23 @@ export class Turn {
     this.last[at] = segment;
   }
 
+  /** Takes back what `client` was given from position `from` of the writer on. */
+  withhold(client: Client, from: number): Buffer {
+    if (client.turn !== this) return Buffer.alloc(0);
+    const at = client.turnIndex;
+    const kept: number[] = [];
+    const taken: Buffer[] = [];
+    for (let segment = this.first[at]; segment !== -1; segment = this.next[segment]) {
+      const cut = Math.max(this.starts[segment], from);
+      if (cut < this.ends[segment]) taken.push(Buffer.from(this.writer.u8.subarray(cut, this.ends[segment])));
+      this.ends[segment] = Math.min(this.ends[segment], cut);
+      kept.push(segment);
+    }
+    const bytes = Buffer.concat(taken);
+    this.bytes[at] -= bytes.length;
+    return bytes;
+  }
+
   clientAt(index: number): Client {
     return this.clients[index]!;
   }

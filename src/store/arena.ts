@@ -258,10 +258,7 @@ export class Arena {
 
   /** Gives a block back, with the end of the unit of work if there is a journal; a block of the cut is copied out first. */
   free(ref: number): void {
-    if (this.journal !== null) {
-      this.journal.freed(ref);
-      return;
-    }
+    if (this.journal !== null && this.journal.retains(ref)) return;
     this.clearMarks(ref);
     if (this.snapshot !== null) this.snapshot.keep(ref);
     const slab = ref >>> SLAB_UNIT_SHIFT;

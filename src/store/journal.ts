@@ -29,7 +29,7 @@ export class Journal {
   private kept: number[] = [];
   private bytes = Buffer.alloc(FIRST_BYTES);
   private used = 0;
-  private allocations: number[] = [];
+  private readonly allocations = new Set<number>();
   private frees: number[] = [];
   private restores: (() => void)[] = [];
 
@@ -66,12 +66,17 @@ export class Journal {
   /** A block is new: to roll back is to free it. */
   allocated(ref: number): void {
     this.add(ref);
-    this.allocations.push(ref);
+    this.allocations.add(ref);
   }
 
-  /** A block is given up: it stays as it is until the unit commits. */
-  freed(ref: number): void {
+  /**
+   * A block is given up: true when it must stay as it is until the unit commits. One that the unit has
+   * made goes at once, so that a value which grows step by step does not need all its sizes together.
+   */
+  retains(ref: number): boolean {
+    if (this.allocations.delete(ref)) return false;
     this.frees.push(ref);
+    return true;
   }
 
   /** Something outside the arena is about to change; `restore` puts it back. Called last to first. */
@@ -117,7 +122,7 @@ export class Journal {
     this.knownCount = 0;
     this.used = 0;
     this.kept.length = 0;
-    this.allocations.length = 0;
+    this.allocations.clear();
     this.frees.length = 0;
     this.restores.length = 0;
     if (this.bytes.length > KEPT_BYTES) this.bytes = Buffer.alloc(FIRST_BYTES);

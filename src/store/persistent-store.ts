@@ -27,7 +27,7 @@ export interface DurabilityOptions {
   /** Bytes of a log segment. */
   segmentBytes?: number;
   /** Applies one payload of the log to the tier. */
-  replay: (payload: Slice) => void;
+  replay: (payload: Slice) => void | Promise<void>;
   onProgress?: (progress: RecoveryProgress) => void;
   /** Something went wrong that the store gets over by itself. */
   onWarning?: (message: string) => void;

@@ -43,8 +43,8 @@ export interface RecoveryOptions {
   disk: Disk;
   engine: Engine;
   source: RowSource;
-  /** Applies one log payload; the slice is valid until it returns. */
-  replay: (payload: Slice) => void;
+  /** Applies one log payload; the slice is valid until it returns or what it returns resolves. */
+  replay: (payload: Slice) => void | Promise<void>;
   onProgress?: (progress: RecoveryProgress) => void;
   onWarning?: (message: string) => void;
   batchBytes?: number;
@@ -226,7 +226,8 @@ async function replayLog(
     for (let frame = reader.next(); frame !== null; frame = reader.next()) {
       const { path, offset, position } = frame;
       try {
-        replay(frame.payload);
+        const waits = replay(frame.payload);
+        if (waits !== undefined) await waits;
       } catch (error) {
         throw new ReplayError(
           `${path}: the frame at offset ${offset} (log position ${position}) cannot be replayed: ` +

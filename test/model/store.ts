@@ -5,6 +5,7 @@
 import { Slice } from '../../src/bytes/slice.ts';
 import type { ByteSink } from '../../src/bytes/sink.ts';
 import {
+  ROW_FAULT,
   Type,
   WrongTypeError,
   type Database,
@@ -69,14 +70,61 @@ function scanByHash(
   return 0;
 }
 
+/** Keys that a unit of work has met faults at; with them it comes further. */
+class ModelWorkingSet implements WorkingSet {
+  rounds = 0;
+  readonly fetched = new Set<Bytes>();
+  private readonly store: ModelStore;
+
+  constructor(store: ModelStore, missed: Bytes) {
+    this.store = store;
+    this.fetched.add(missed);
+  }
+
+  want(database: Database, key: Slice): void {
+    this.fetched.add(rowName(database.index, key.latin1()));
+  }
+
+  async fetch(): Promise<void> {
+    this.rounds++;
+    await this.store.fetchRows();
+  }
+
+  release(): void {
+    this.fetched.clear();
+  }
+}
+
+const rowName = (index: number, key: Bytes): Bytes => `${index}:${key}`;
+
+/** Mulberry32: numbers in [0, 1). */
+function randomNumbers(seed: number): () => number {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(seed ^ (seed >>> 15), seed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
 export class ModelStore implements Store {
   now = Date.now();
   keepsDue = false;
   readonly memory = { used: 0, limit: Infinity, evictable: 0 };
   onExpired: Store['onExpired'] = () => {};
   readonly databaseCount: number;
-  private readonly content: Map<Bytes, Value>[];
+  private content: Map<Bytes, Value>[];
   private readonly views: ModelDatabase[];
+
+  /** Puts back what the unit of work has changed, last to first; null between units. */
+  private undo: (() => void)[] | null = null;
+  private set: ModelWorkingSet | null = null;
+  private missed: Bytes = '';
+  private chance = 0;
+  private random = Math.random;
+  private faults = 0;
+  /** What fetching takes: as an engine, it answers in a later turn. */
+  fetchRows = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
   constructor(databaseCount = 16) {
     this.databaseCount = databaseCount;
@@ -84,35 +132,40 @@ export class ModelStore implements Store {
     this.views = this.content.map((_, index) => new ModelDatabase(this, index));
   }
 
-  keys(index: number): Map<Bytes, Value> {
-    return this.content[index];
+  begin(set: WorkingSet | null = null): void {
+    if (this.undo !== null) throw new Error('units of work do not nest');
+    this.undo = [];
+    this.set = set as ModelWorkingSet | null;
   }
 
-  database(index: number): ModelDatabase {
-    return this.views[index];
+  commit(): void {
+    if (this.undo === null) throw new Error('no unit of work has begun');
+    this.undo = null;
   }
-
-  /** Everything is in memory, and no unit of work is ever rolled back. */
-  begin(): void {}
-
-  commit(): void {}
 
   rollback(): void {
-    throw new Error('the model rolls nothing back');
+    for (const restore of (this.undo ?? []).reverse()) restore();
+    this.undo = null;
   }
 
   workingSet(): WorkingSet {
-    throw new Error('nothing is missing from the model');
+    return new ModelWorkingSet(this, this.missed);
+  }
+
+  faultAtRandom(seed: number, chance: number): void {
+    this.random = randomNumbers(seed);
+    this.chance = chance;
   }
 
   residency(): Residency {
-    const keys = this.content.reduce((sum, database) => sum + database.size, 0);
+    let keys = 0;
+    for (const { size } of this.views) keys += size;
     return {
-      complete: true,
+      complete: this.chance === 0,
       residentKeys: keys,
       keys,
-      faults: 0,
-      fetchRounds: 0,
+      faults: this.faults,
+      fetchRounds: this.faults,
       fetchedRows: 0,
       absentRows: 0,
       roundsMax: 0,
@@ -127,16 +180,46 @@ export class ModelStore implements Store {
     };
   }
 
-  faultAtRandom(): void {
-    throw new Error('the model has no faults');
+  /** Before a key is looked at: it may not be there yet, and what the unit does to it can be undone. */
+  access(index: number, key: Bytes): void {
+    if (this.chance === 0 || this.undo === null) return;
+    const row = rowName(index, key);
+    if (this.set?.fetched.has(row) !== true && this.random() < this.chance) {
+      this.faults++;
+      this.missed = row;
+      this.set?.fetched.add(row);
+      throw ROW_FAULT;
+    }
+    const keys = this.content[index];
+    const value = keys.get(key);
+    const before = value === undefined ? undefined : copyOf(value);
+    this.undo.push(() => {
+      if (before === undefined) keys.delete(key);
+      else keys.set(key, before);
+    });
+  }
+
+  keys(index: number): Map<Bytes, Value> {
+    return this.content[index];
+  }
+
+  database(index: number): ModelDatabase {
+    return this.views[index];
   }
 
   swap(a: number, b: number): void {
+    this.keepDatabases();
     [this.content[a], this.content[b]] = [this.content[b], this.content[a]];
   }
 
   flush(index: number): void {
+    this.keepDatabases();
     this.content[index] = new Map();
+  }
+
+  private keepDatabases(): void {
+    const before = [...this.content];
+    this.undo?.push(() => (this.content = before));
   }
 
   expireDue(): number {
@@ -186,6 +269,7 @@ export class ModelDatabase implements Database {
   }
 
   expireIfDue(key: Bytes): boolean {
+    this.store.access(this.index, key);
     const value = this.keys.get(key);
     if (value === undefined || value.deadline === 0 || value.deadline > this.store.now) return false;
     if (this.store.keepsDue) return true;
@@ -223,13 +307,16 @@ export class ModelDatabase implements Database {
   rename(key: Slice, target: Database, to: Slice): void {
     const value = this.find(key);
     if (value === undefined) return;
+    this.store.access(target.index, to.latin1());
     this.keys.delete(key.latin1());
     (target as ModelDatabase).keys.set(to.latin1(), value);
   }
 
   copy(key: Slice, target: Database, to: Slice): void {
     const value = this.find(key);
-    if (value !== undefined) (target as ModelDatabase).keys.set(to.latin1(), copyOf(value));
+    if (value === undefined) return;
+    this.store.access(target.index, to.latin1());
+    (target as ModelDatabase).keys.set(to.latin1(), copyOf(value));
   }
 
   encoding(key: Slice): number {
@@ -269,6 +356,7 @@ export class ModelDatabase implements Database {
   }
 
   setString(key: Slice, value: Slice): void {
+    this.store.access(this.index, key.latin1());
     this.keys.set(key.latin1(), {
       type: Type.String,
       content: { bytes: value.toBuffer() },

@@ -5,7 +5,7 @@ import type { CommandLog, SyncPolicy } from '../../src/server/command-log.ts';
 import { Config } from '../../src/server/config.ts';
 import { Tier } from '../../src/store/tier.ts';
 import { ModelStore } from '../model/store.ts';
-import { connect, startServer, type RawClient, type RunningServer } from './harness.ts';
+import { connect, FAULTS, startServer, type RawClient, type RunningServer } from './harness.ts';
 
 /** A log in memory that can be made to fail, and syncs when it is told to. */
 class LogDouble implements CommandLog {
@@ -55,7 +55,8 @@ const text = (): string[] => log.frames.map((frame) => frame.toString('latin1'))
 const words = (...parts: string[]): string =>
   `*${parts.length}\r\n${parts.map((part) => `$${part.length}\r\n${part}\r\n`).join('')}`;
 
-test('a turn is one frame; each frame begins in database 0', async () => {
+// With random faults a turn ends where a command waits.
+test.skipIf(FAULTS > 0)('a turn is one frame; each frame begins in database 0', async () => {
   await start();
   const one = await client();
   one.write('SET a 1\r\nGET a\r\nSELECT 3\r\nSET b 2\r\n');
@@ -112,7 +113,7 @@ test('replay of the frames gives the same data', async () => {
     await one.send(...line.split(' '));
   await one.send('MSET', ...Array.from({ length: 4000 }, (_, i) => [`k${i}`, `v${i}`]).flat());
   const copy = await startServer({ store: new ModelStore() });
-  for (const frame of log.frames) copy.server.replay(Slice.from(frame));
+  for (const frame of log.frames) await copy.server.replay(Slice.from(frame));
   const other = await connect(copy.port);
   try {
     expect(await other.send('GET', 'a')).toBe('$2\r\n42\r\n');
@@ -227,7 +228,7 @@ test('what was logged comes back under a smaller limit; then the limit holds', a
   running = await startServer({ store, loading: true, config: new Config({ 'tier-memory': '1mb' }) });
   const { server } = running;
   for (let i = 0; i < 300; i++)
-    server.replay(Slice.from(Buffer.from(words('SET', `key:${i}`, 'x'.repeat(10_000)))));
+    await server.replay(Slice.from(Buffer.from(words('SET', `key:${i}`, 'x'.repeat(10_000)))));
   server.attach({ log });
   expect(store.memory.used).toBeGreaterThan(2 ** 20);
   const one = await client();

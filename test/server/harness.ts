@@ -11,6 +11,7 @@ import { expect } from 'vitest';
 import { Server, type ServerOptions } from '../../src/server/server.ts';
 import { skipReply } from '../../src/resp/reply-parser.ts';
 import { ModelStore } from '../model/store.ts';
+import { SEED } from '../seed.ts';
 
 /** One command; numbers are sent in decimal. */
 export type CommandLine = readonly (string | number | Buffer)[];
@@ -24,9 +25,16 @@ export interface RunningServer extends Running {
   server: Server;
 }
 
+/**
+ * With FAULTS set, to a chance in (0, 1], every access to a row meets a fault once with that chance, and
+ * all answers must be what they are without.
+ */
+export const FAULTS = Number(process.env.FAULTS ?? 0);
+
 /** Starts our server on a free port, over the model store unless another is given. */
 export async function startServer(options: Partial<ServerOptions> = {}): Promise<RunningServer> {
   const server = new Server({ store: new ModelStore(), ...options });
+  if (FAULTS > 0) server.store.faultAtRandom(SEED, FAULTS);
   const port = await server.listenOnFreePort();
   return {
     server,
@@ -185,6 +193,11 @@ export class RawClient {
 
   close(): void {
     this.socket.destroy();
+  }
+
+  /** Closes the connection at once, with a reset: what was sent last counts for nothing. */
+  reset(): void {
+    this.socket.resetAndDestroy();
   }
 
   /** Sends no more; what the server sends is still received. */

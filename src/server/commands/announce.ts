@@ -1,6 +1,6 @@
 import type { Slice } from '../../bytes/slice.ts';
 import { Type, type Database } from '../../store/api.ts';
-import type { Context, EventClass } from '../context.ts';
+import type { Context } from '../context.ts';
 
 /** Before a key is written that may not exist yet: tells those who watch for new keys, if it does not. */
 export function announceIfNew(context: Context, key: Slice, db: Database = context.db): void {
@@ -22,21 +22,4 @@ export function lookedUp(context: Context, key: Slice, found: boolean): void {
     statistics.keyspaceMisses++;
     context.event(key, 'm', 'keymiss');
   }
-}
-
-/**
- * A command with several elements has ended early, because the tier is full, at args[end]: what it has
- * done stays, and is logged as the shorter command that would have done it.
- */
-export function logPart(
-  context: Context,
-  end: number,
-  created: boolean,
-  eventClass: EventClass,
-  event: string,
-): void {
-  const key = context.args[1];
-  if (created) announceKey(context, key);
-  context.changed(key, eventClass, event);
-  context.effect(...context.args.slice(0, end));
 }

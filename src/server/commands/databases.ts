@@ -17,7 +17,8 @@ const exists = (db: Database, key: string): boolean =>
 
 function empty(context: Context, db: Database): void {
   const { server, store } = context;
-  server.watches.databaseChanged(db, (key) => exists(db, key));
+  const broken = server.watches.touchedBy(db, (key) => exists(db, key));
+  if (broken.length > 0) context.afterwards(() => server.watches.break(broken));
   server.changes += db.size;
   store.flush(db.index);
 }
@@ -54,8 +55,10 @@ function swapDb(context: Context): void {
   if (!inRange(a) || !inRange(b)) throw new CommandError(DB_OUT_OF_RANGE);
   if (a !== b) {
     const [first, second] = [store.database(a), store.database(b)];
-    for (const db of [first, second])
-      server.watches.databaseChanged(db, (key) => exists(first, key) || exists(second, key));
+    const broken = [first, second].flatMap((db) =>
+      server.watches.touchedBy(db, (key) => exists(first, key) || exists(second, key)),
+    );
+    if (broken.length > 0) context.afterwards(() => server.watches.break(broken));
     store.swap(a, b);
     context.signalDatabase(first);
     context.signalDatabase(second);

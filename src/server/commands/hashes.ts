@@ -13,7 +13,7 @@ import {
   NOT_INTEGER,
   wrongArgumentCount,
 } from '../errors.ts';
-import { announceKey, logPart } from './announce.ts';
+import { announceKey } from './announce.ts';
 import { scanCollection } from './collection-scan.ts';
 import { keyAt } from './key-specs.ts';
 import { forEachSampled, randomRank, sampleCount, sampledCount } from './sampling.ts';
@@ -32,15 +32,9 @@ function setFields(context: Context, name: string): number {
   const hash = context.db.hash(key, true);
   const before = hash.size;
   let size = before;
-  let i = 2;
-  try {
-    for (; i < argc; i += 2) {
-      if (hash.set(args[i], args[i + 1])) size++;
-      hashFieldSet(context, key, size, args[i], args[i + 1]);
-    }
-  } catch (error) {
-    if (i > 2) logPart(context, i, before === 0, 'h', 'hset');
-    throw error;
+  for (let i = 2; i < argc; i += 2) {
+    if (hash.set(args[i], args[i + 1])) size++;
+    hashFieldSet(context, key, size, args[i], args[i + 1]);
   }
   if (before === 0) announceKey(context, key);
   context.changed(key, 'h', 'hset');

@@ -6,7 +6,7 @@ import { INDEX_OUT_OF_RANGE, NO_SUCH_KEY, syntaxError, wrongArgumentCount } from
 import { clampedInteger, integerFrom, positiveCount } from './arguments.ts';
 import { blmove, blmpop, blpop, brpop, brpoplpush } from './blocking-lists.ts';
 import { countedKeys, keyAt, keysFrom } from './key-specs.ts';
-import { announceKey, logPart } from './announce.ts';
+import { announceKey } from './announce.ts';
 import { leftEnd, listMultiPop, move, takeMany, takeOne } from './list-ends.ts';
 import { readList } from './lookups.ts';
 
@@ -17,14 +17,8 @@ function push(context: Context, left: boolean): void {
   const key = args[1];
   const list = context.db.list(key, true);
   const created = list.length === 0;
-  let i = 2;
-  try {
-    if (left) for (; i < argc; i++) list.pushLeft(args[i]);
-    else for (; i < argc; i++) list.pushRight(args[i]);
-  } catch (error) {
-    if (i > 2) logPart(context, i, created, 'l', left ? 'lpush' : 'rpush');
-    throw error;
-  }
+  if (left) for (let i = 2; i < argc; i++) list.pushLeft(args[i]);
+  else for (let i = 2; i < argc; i++) list.pushRight(args[i]);
   if (created) announceKey(context, key);
   context.changed(key, 'l', left ? 'lpush' : 'rpush');
   context.reply.integer(list.length);

@@ -6,7 +6,7 @@ import type { Context } from '../context.ts';
 import { setMemberAdded } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
 import { positiveCount } from './arguments.ts';
-import { announceKey, logPart } from './announce.ts';
+import { announceKey } from './announce.ts';
 import { scanCollection } from './collection-scan.ts';
 import { countedKeys, keyAt, keysFrom } from './key-specs.ts';
 import { forEachSampled, randomRank, sampleCount, sampledCount } from './sampling.ts';
@@ -21,13 +21,7 @@ function sadd(context: Context): void {
   const set = context.db.set(key, true);
   const before = set.size;
   let size = before;
-  let i = 2;
-  try {
-    for (; i < argc; i++) if (set.add(args[i])) setMemberAdded(context, key, ++size, args[i]);
-  } catch (error) {
-    if (size > before) logPart(context, i, before === 0, 's', 'sadd');
-    throw error;
-  }
+  for (let i = 2; i < argc; i++) if (set.add(args[i])) setMemberAdded(context, key, ++size, args[i]);
   if (size > before) {
     if (before === 0) announceKey(context, key);
     context.changed(key, 's', 'sadd');

@@ -4,21 +4,26 @@
  */
 import { randomBytes } from 'node:crypto';
 import { Slice } from '../../bytes/slice.ts';
-import { Type } from '../../store/api.ts';
+import { OutOfTierError, RowFault, Type } from '../../store/api.ts';
 import type { Context, EventClass } from '../context.ts';
 import { announceKey } from './announce.ts';
 
 /** In the client's database while one command runs; no client can guess it. */
 export const temporaryKey = Slice.from(randomBytes(16));
 
-/** Runs `work`, which may build a value under the temporary key; what is left there is removed. */
+/**
+ * Runs `work`, which may build a value under the temporary key; what is left there is removed. Of work
+ * that is rolled back nothing is left.
+ */
 export function withTemporary(context: Context, work: () => void): void {
   const { db } = context;
   try {
     work();
-  } finally {
-    db.remove(temporaryKey);
+  } catch (error) {
+    if (!(error instanceof RowFault || error instanceof OutOfTierError)) db.remove(temporaryKey);
+    throw error;
   }
+  db.remove(temporaryKey);
 }
 
 /**

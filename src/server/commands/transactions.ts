@@ -1,12 +1,12 @@
 /** MULTI, EXEC, DISCARD, WATCH, UNWATCH. */
+import { OutOfTierError, type Database } from '../../store/api.ts';
 import { CommandError, type Command } from '../command.ts';
-import { Flag } from '../command-entry.ts';
 import { Gate } from '../client.ts';
 import type { Context } from '../context.ts';
 import { OUT_OF_MEMORY } from '../errors.ts';
-import { feedMonitors } from '../monitor.ts';
+import { monitorLine, showMonitors } from '../monitor.ts';
 import { loadRequest } from '../stored-request.ts';
-import { Transaction } from '../transactions.ts';
+import { Transaction, type WatchedKey } from '../transactions.ts';
 import { keysFrom } from './key-specs.ts';
 
 function multi({ client, reply }: Context): void {
@@ -40,7 +40,7 @@ function unwatch({ client, server, reply }: Context): void {
 }
 
 function exec(context: Context): void {
-  const { client, server, reply } = context;
+  const { client, server } = context;
   const { transaction } = client;
   if (transaction === null) throw new CommandError('ERR EXEC without MULTI');
   if (transaction.failed) {
@@ -49,37 +49,82 @@ function exec(context: Context): void {
   }
   server.watches.expire(client);
   const broken = client.watchBroken;
+  const before = {
+    transaction,
+    db: client.db,
+    protocol: client.protocol,
+    watched: server.watches.of(client),
+  };
   server.discardTransaction(client);
   if (broken) {
-    reply.nullArray();
+    context.reply.nullArray();
     return;
   }
   const name = context.args[0].clone();
-  const mayBlock = context.mayBlock;
+  const { mayBlock } = context;
   context.mayBlock = false;
+  context.nested = true;
   const group = context.beginGroup();
   try {
-    reply.array(transaction.requests.length);
-    for (const request of transaction.requests) {
-      const { entry } = request;
-      loadRequest(context, request);
-      if ((server.gates & Gate.Full) !== 0 && (entry.flags & Flag.DenyOom) !== 0) {
-        reply.error(OUT_OF_MEMORY);
-        entry.rejected++;
-        continue;
-      }
-      server.runTimed(context, client, entry);
-      if ((entry.flags & Flag.DenyOom) !== 0) server.tierLimit.closeWhenFull();
-      if (server.monitors.size > 0) feedMonitors(server, client, entry, context.args, context.argc);
-      server.tracking.remember(context, client, entry);
-      context.db = client.db;
-    }
+    runQueue(context, transaction);
+  } catch (error) {
+    if (error instanceof OutOfTierError)
+      throw new CommandError(`EXECABORT Transaction discarded because of: ${OUT_OF_MEMORY}`);
+    takeBack(context, before);
+    throw error;
   } finally {
-    context.endGroup(group);
+    context.nested = false;
     context.mayBlock = mayBlock;
+    context.endGroup(group);
     context.args[0].setSlice(name);
     context.argc = 1;
+    context.requestStart = -1;
   }
+}
+
+/** All of it is one unit of work: it throws when one of the commands met what is not in memory. */
+function runQueue(context: Context, { requests }: Transaction): void {
+  const { client, server, reply } = context;
+  reply.array(requests.length);
+  let run = 0;
+  try {
+    for (const request of requests) {
+      const { entry } = request;
+      loadRequest(context, request);
+      server.runTimed(context, client, entry);
+      run++;
+      if (server.monitors.size > 0) {
+        const line = monitorLine(server, client, entry, context.args, context.argc);
+        if (line !== null) context.afterwards(() => showMonitors(server, line));
+      }
+      if (client.tracking !== null)
+        context.afterwards(() => server.tracking.remember(request.args, request.args.length, client, entry));
+      context.db = client.db;
+    }
+  } catch (error) {
+    for (let i = 0; i < run; i++) requests[i].entry.calls--;
+    server.clock.endLaps(false);
+    throw error;
+  }
+  server.clock.endLaps(true);
+}
+
+interface ClientState {
+  transaction: Transaction;
+  db: Database;
+  protocol: 2 | 3;
+  watched: readonly WatchedKey[];
+}
+
+/** EXEC has not happened: its queue and its watches wait as before. */
+function takeBack({ client, server, reply }: Context, before: ClientState): void {
+  client.transaction = before.transaction;
+  client.setGate(Gate.Multi, true);
+  client.db = before.db;
+  client.protocol = before.protocol;
+  reply.protocol = before.protocol;
+  for (const { db, key } of before.watched) server.watches.add(client, db, key);
+  server.keyspace.observe();
 }
 
 const transactions = { categories: ['transaction'], group: 'transactions', complexity: 'O(1)' } as const;

@@ -4,7 +4,7 @@ import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { zsetMemberAdded } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
-import { announceKey, logPart } from './announce.ts';
+import { announceKey } from './announce.ts';
 import { positiveCount } from './arguments.ts';
 import { bzmpop, bzpopmax, bzpopmin } from './blocking-zsets.ts';
 import { scanCollection } from './collection-scan.ts';
@@ -86,13 +86,8 @@ function addMembers(context: Context, options: number, at: number): void {
       }
       result = score;
     }
-    try {
-      if (zset.set(each, score)) zsetMemberAdded(context, key, ++size, each);
-      else if (zset.changed) updated++;
-    } catch (error) {
-      if (size - before + updated > 0) logPart(context, at + 2 * i, before === 0, 'z', 'zadd');
-      throw error;
-    }
+    if (zset.set(each, score)) zsetMemberAdded(context, key, ++size, each);
+    else if (zset.changed) updated++;
   }
   const added = size - before;
   if (added + updated > 0) {
