@@ -1,35 +1,50 @@
 /** A quiet connection beside the load, for what the bench itself asks of a target. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import type { Child } from './child.ts';
 import type { Address } from './load-spec.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 
-export class ControlConnection {
-  private readonly client: Redis;
+/** Commands that a node of a cluster answers for itself alone. */
+const WHOLE_CLUSTER: ReadonlySet<string> = new Set(['DBSIZE', 'FLUSHALL']);
 
-  private constructor(client: Redis) {
+export class ControlConnection {
+  private readonly client: Redis | Cluster;
+
+  private constructor(client: Redis | Cluster) {
     this.client = client;
   }
 
   /** @param commandTimeoutMs how long one command may take */
   static async open(address: Address, commandTimeoutMs = COMMAND_TIMEOUT_MS): Promise<ControlConnection> {
-    const client = new Redis({
-      ...(address.path === undefined ? { host: address.host, port: address.port } : { path: address.path }),
+    const login = {
       username: address.user,
       password: address.password,
-      db: address.database ?? 0,
-      lazyConnect: true,
       enableReadyCheck: false,
       maxRetriesPerRequest: 0,
-      retryStrategy: () => null,
       connectTimeout: CONNECT_TIMEOUT_MS,
       commandTimeout: commandTimeoutMs,
-    });
+    };
+    const client =
+      address.cluster === true
+        ? new Cluster([{ host: address.host, port: address.port }], {
+            redisOptions: login,
+            lazyConnect: true,
+            clusterRetryStrategy: () => null,
+          })
+        : new Redis({
+            ...(address.path === undefined
+              ? { host: address.host, port: address.port }
+              : { path: address.path }),
+            ...login,
+            db: address.database ?? 0,
+            lazyConnect: true,
+            retryStrategy: () => null,
+          });
     let reason: Error | null = null;
-    client.on('error', (error: Error) => (reason = error));
+    client.on('error', (error: Error & { lastNodeError?: Error }) => (reason = error.lastNodeError ?? error));
     try {
       await client.connect();
       await client.ping();
@@ -57,6 +72,10 @@ export class ControlConnection {
   /** One command line without placeholders; arguments with blanks in them apart. */
   async call(line: string, ...further: string[]): Promise<unknown> {
     const [name, ...args] = line.split(' ');
+    if (this.client instanceof Cluster && WHOLE_CLUSTER.has(name)) {
+      const replies = await Promise.all(this.client.nodes('master').map((node) => node.call(name, ...args)));
+      return name === 'DBSIZE' ? replies.reduce<number>((sum, keys) => sum + Number(keys), 0) : replies[0];
+    }
     return this.client.call(name, ...args, ...further);
   }
 

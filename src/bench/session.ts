@@ -194,7 +194,7 @@ class Life {
     const { settings, pool } = this.options;
     const outcome = await pool.run({
       ...this.loadOptions(settings, LOAD_PIPELINE),
-      driver: 'raw',
+      driver: this.target.address.cluster === true ? 'ioredis' : 'raw',
       mix: [{ line: preload.line, weight: 1, access: 'write', name: 'load' }],
       connections: Math.min(LOAD_CONNECTIONS, settings.connections),
       open: null,
@@ -206,7 +206,9 @@ class Life {
     });
     if (outcome.failure !== null) throw new RunFailure(`load: ${outcome.failure}`);
     if (outcome.errors > 0)
-      throw new RunFailure(`load: ${outcome.errors} errors, the first: ${outcome.firstError}`);
+      throw new RunFailure(
+        `load: ${outcome.errors} errors, the first: ${outcome.firstError}${outcome.firstError?.startsWith('MOVED') ? ' (--cluster --driver ioredis goes where it is told)' : ''}`,
+      );
     return outcome;
   }
 

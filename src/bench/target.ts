@@ -250,11 +250,13 @@ export function foreignTarget(options: ForeignOptions): Target {
       info.version = server.ardent_version ?? server.valkey_version ?? server.redis_version ?? '';
       Object.assign(info.durability, await durabilityOf(control));
       let dead: string | null = null;
+      // What one node of a cluster uses says nothing of the whole.
+      const visible = address.cluster !== true && server.process_id !== undefined;
       const local = address.path !== undefined || ['127.0.0.1', 'localhost', '::1'].includes(address.host);
       return {
         address,
         control,
-        pid: local && server.process_id !== undefined ? Number(server.process_id) : null,
+        pid: local && visible ? Number(server.process_id) : null,
         dataDirectory: null,
         startSeconds: null,
         death: () => dead,

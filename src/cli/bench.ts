@@ -78,8 +78,8 @@ async function runOne(args: BenchArguments): Promise<number> {
     seconds: endless && timed ? STEP_SECONDS : args.seconds,
   });
   if (args.cluster && settings.driver !== 'ioredis') throw new UsageError('--cluster needs --driver ioredis');
-  if (args.cluster && settings.preload)
-    throw new UsageError('--cluster needs --no-preload: data cannot be loaded there yet');
+  if (args.cluster && pipelinesOf(args).some((depth) => depth > 1))
+    throw new UsageError('--cluster needs -P 1: several nodes answer in any order');
   if (!Number.isSafeInteger(args.repeats) || args.repeats < 1)
     throw new UsageError('--repeats must be a whole number above 0');
   const words = args.command ?? [];
