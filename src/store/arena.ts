@@ -11,8 +11,8 @@
  *
  * Marks are bits of a block's first unit: **dirty** (changed since the last cut), **cut** (dirty at the
  * cut, not yet copied out), **flight** (copied out, not yet in the engine). A block without any mark is
- * as the engine has it. The marks of 32 units are four words side by side, one of each kind and one
- * that is free for eviction, so that a change of a block waits for one line of memory only. When a cut
+ * as the engine has it. **Used** is a mark of its own, by which eviction tells what has been looked at
+ * since it last came by. The marks of 32 units are four words side by side, so that a change of a block waits for one line of memory only. When a cut
  * begins, dirty and cut words exchange their meaning: no mark is moved.
  */
 import { SLICE_PADDING } from '../bytes/slice.ts';
@@ -42,6 +42,7 @@ const RESERVE_MARGIN = 4 * SLAB_BYTES;
 /** Words of marks for 32 units, and which of them holds the flight marks; those of dirty and cut change. */
 const MARK_WORDS = 4;
 const FLIGHT_AT = 2;
+const USED_AT = 3;
 /** Bytes of marks for a byte of memory. */
 export const MARKS_SHARE = MARK_WORDS / 8 / UNIT_BYTES;
 
@@ -152,6 +153,10 @@ export class Arena {
   copyOut: (ref: number) => void = () => {};
   /** What is to be kept as it was while it is read; see ArenaSnapshot. */
   snapshot: ArenaSnapshot | null = null;
+  /** Called when `bytes` more do not fit; throws. */
+  onFull: (bytes: number) => void = () => {
+    throw new OutOfTierError(`the memory tier is full (tier-memory ${this.limit} bytes)`);
+  };
 
   /** Takes notes while a unit of work may have to be undone; null while not. */
   journal: Journal | null = null;
@@ -217,11 +222,14 @@ export class Arena {
       this.placeChunk(chunk, NO_BYTES, NO_WORDS, NO_VIEW, 0);
   }
 
-  /** Makes sure that about `bytes` more fit; called before a change begins. Throws OutOfTierError. */
+  /** Makes sure that about `bytes` more fit; called before a change begins. Throws OutOfTierError, or a fault when room can be made. */
   reserve(bytes: number): void {
-    if (this.slabBytes + bytes + RESERVE_MARGIN > this.limit) {
-      throw new OutOfTierError(`the memory tier is full (tier-memory ${this.limit} bytes)`);
-    }
+    if (this.slabBytes + this.roomFor(bytes) > this.limit) this.onFull(bytes);
+  }
+
+  /** Bytes of slabs that must be to spare before a change that needs about `bytes`. */
+  roomFor(bytes: number): number {
+    return bytes + RESERVE_MARGIN;
   }
 
   /** A block of at least `bytes`, its content undefined, without marks. */
@@ -481,6 +489,60 @@ export class Arena {
     const at = (unit >>> 5) << 2;
     const marks = this.marks[ref >>> this.chunkShift];
     return ((marks[at] | marks[at + 1] | marks[at + FLIGHT_AT]) & (1 << unit)) === 0;
+  }
+
+  /** The block is looked at: eviction passes it over once. */
+  use(ref: number): void {
+    const unit = ref & this.unitMask;
+    this.marks[ref >>> this.chunkShift][((unit >>> 5) << 2) + USED_AT] |= 1 << unit;
+  }
+
+  /** Whether the block has been used since the last call for it. */
+  wasUsed(ref: number): boolean {
+    const unit = ref & this.unitMask;
+    const marks = this.marks[ref >>> this.chunkShift];
+    const at = ((unit >>> 5) << 2) + USED_AT;
+    if ((marks[at] & (1 << unit)) === 0) return false;
+    marks[at] &= ~(1 << unit);
+    return true;
+  }
+
+  get slabsInUse(): number {
+    return this.slabBytes / SLAB_BYTES;
+  }
+
+  /** The next slab after `slab` with blocks in use; 0 after the last. */
+  nextSlab(slab: number): number {
+    const end = this.u8.length * this.slabsPerChunk;
+    for (slab = Math.max(slab + 1, this.firstChunk * this.slabsPerChunk); slab < end; slab++) {
+      const cls = this.slabClass[slab];
+      if (
+        cls !== SLAB_FREE &&
+        cls !== SLAB_RUN_REST &&
+        this.u8[Math.floor(slab / this.slabsPerChunk)].length > 0
+      )
+        return slab;
+    }
+    return 0;
+  }
+
+  /** Gives `visit`, which may free it, every block in use of a slab. */
+  forEachBlock(slab: number, visit: (ref: number) => void): void {
+    const first = slab << SLAB_UNIT_SHIFT;
+    const cls = this.slabClass[slab];
+    if (cls === SLAB_RUN) {
+      visit(first);
+      return;
+    }
+    const words = this.i32[first >>> this.chunkShift];
+    const fresh = this.slabFresh[slab];
+    for (let unit = 0; unit < fresh; unit += CLASS_UNITS[cls]) {
+      const ref = first | unit;
+      if (words[(ref & this.unitMask) << 2] >>> KIND_SHIFT === Kind.Free) continue;
+      visit(ref);
+      // Freeing the last block gives the slab back, and perhaps its chunk.
+      if (this.slabClass[slab] !== cls) return;
+    }
   }
 
   private clearMarks(ref: number): void {

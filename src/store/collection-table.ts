@@ -28,6 +28,8 @@ export class CollectionTable {
   root = new Int32Array(64);
   levels = new Uint8Array(64);
   entries = new Uint16Array(64);
+  /** Pages in memory. */
+  resident = new Int32Array(64);
   /** Ids are never reused; below 2^53. */
   id = new Float64Array(64);
 
@@ -41,7 +43,7 @@ export class CollectionTable {
   private freeing = 0;
   private freeNumber = 0;
 
-  constructor(arena: Arena, residents = new Residents()) {
+  constructor(arena: Arena, residents = new Residents(arena)) {
     this.arena = arena;
     this.residents = residents;
   }
@@ -65,6 +67,7 @@ export class CollectionTable {
     this.record[slot] = record;
     this.levels[slot] = 1;
     this.entries[slot] = FIRST_ENTRIES;
+    this.resident[slot] = 0;
     this.root[slot] = this.newNode(FIRST_ENTRIES, slot);
     return slot;
   }
@@ -88,6 +91,7 @@ export class CollectionTable {
     const larger = this.record.length * 2;
     this.record = copyInto(new Int32Array(larger), this.record);
     this.root = copyInto(new Int32Array(larger), this.root);
+    this.resident = copyInto(new Int32Array(larger), this.resident);
     this.levels = copyInto(new Uint8Array(larger), this.levels);
     this.entries = copyInto(new Uint16Array(larger), this.entries);
     this.id = copyInto(new Float64Array(larger), this.id);
@@ -131,7 +135,7 @@ export class CollectionTable {
     return this.read(node, number & NODE_MASK);
   }
 
-  /** Sets the block of a page, enlarging the table as needed; pages may come in any order. */
+  /** Sets the block of a page, 0 when it leaves memory, enlarging the table as needed; pages may come in any order. */
   place(slot: number, number: number, ref: number): void {
     while (number >>> (NODE_SHIFT * (this.levels[slot] - 1)) >= this.entries[slot]) this.enlarge(slot);
     let node = this.root[slot];
@@ -144,7 +148,28 @@ export class CollectionTable {
       }
       node = child;
     }
+    const before = this.read(node, number & NODE_MASK);
+    if ((before === 0) !== (ref === 0)) this.count(slot, ref === 0 ? -1 : 1);
     this.write(node, number & NODE_MASK, ref);
+  }
+
+  private count(slot: number, pages: number): void {
+    this.arena.journal?.onRollback(() => (this.resident[slot] -= pages));
+    this.resident[slot] += pages;
+  }
+
+  /** Forgets a collection without pages in memory, whose record leaves it. */
+  unload(slot: number): void {
+    this.freeTable(this.root[slot], this.entries[slot], this.levels[slot]);
+    this.release(slot);
+  }
+
+  private freeTable(node: number, entries: number, levels: number): void {
+    for (let entry = 0; levels > 1 && entry < entries; entry++) {
+      const child = this.read(node, entry);
+      if (child !== 0) this.freeTable(child, NODE_ENTRIES, levels - 1);
+    }
+    this.arena.free(node);
   }
 
   /** Doubles the root, or puts a level above it. */

@@ -27,6 +27,8 @@ import type { ZSetHandle } from './zset.ts';
 
 /** Access clocks are 24 bits of seconds. */
 const CLOCK_MASK = 0xffffff;
+/** Keys among which a random one is picked when they are not all in memory. */
+const RANDOM_KEYS = 64;
 /** What of a record's head says how its payload is to be read. */
 const SHAPE_MASK = (TYPE_MASK << TYPE_SHIFT) | FLAG_DEADLINE | FLAG_TREE | FLAG_DAMAGED;
 /** What a key costs beside its record's block: its slot, in segments that are 0.41 to 0.82 full. */
@@ -42,7 +44,7 @@ export class TierDatabase implements Database {
   private readonly arena: Arena;
   private readonly hasher: Hasher;
   /** Hash of the key that the last lookup was for. */
-  private keyHash = 0;
+  private lookedUp = 0;
   private readonly found = new Slice();
 
   constructor(tier: Tier, index: number, keyspace: Keyspace) {
@@ -72,9 +74,9 @@ export class TierDatabase implements Database {
   /** The record of the key, 0 when it has no value. Throws when that is damaged, unless it will be given up. */
   private lookup(key: Slice, givenUp = false): number {
     const hash = this.tier.lookAhead.hashOf(key);
-    this.keyHash = hash;
+    this.lookedUp = hash;
     const ref = this.keyspace.table.find(hash, key.view, key.start, key.end);
-    if (this.tier.residents.tracking) this.tier.residents.access('k', this.keyspace.id, hash);
+    if (this.tier.residents.tracking) this.track(ref, key, hash);
     if (ref === 0) return 0;
     const { arena } = this;
     const head = arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2];
@@ -94,11 +96,24 @@ export class TierDatabase implements Database {
     const { keyspace } = this;
     let ref = this.lookup(key, true);
     if (ref !== 0 && (keyspace.head(ref) & FLAG_DAMAGED) !== 0) return;
-    ref = keyspace.overwrite(ref, key, this.keyHash, Type.String, 0, false);
+    ref = keyspace.overwrite(ref, key, this.lookedUp, Type.String, 0, false);
     keyspace.markDamaged(ref);
   }
 
-  /** The same, noting that the value is used. */
+  /** After a look-up while not everything need be in memory: a fault when the engine may have the key. */
+  private track(ref: number, key: Slice, hash: number): void {
+    const { residents } = this.tier;
+    residents.access('k', this.keyspace.id, hash);
+    if (ref !== 0) this.arena.use(ref);
+    else if (!this.keyspace.complete) residents.missKey(this.keyspace, key, hash);
+  }
+
+  /** The hash that the key is found by. */
+  hashOf(key: Slice): number {
+    return this.hasher.hash32(key);
+  }
+
+  /** `lookup`, noting that the value is used. */
   private use(key: Slice): number {
     const ref = this.lookup(key);
     if (ref === 0) return 0;
@@ -133,7 +148,7 @@ export class TierDatabase implements Database {
   remove(key: Slice): boolean {
     const ref = this.lookup(key, true);
     if (ref === 0) return false;
-    this.keyspace.removeRecord(ref, this.keyHash);
+    this.keyspace.removeRecord(ref, this.lookedUp);
     return true;
   }
 
@@ -144,7 +159,7 @@ export class TierDatabase implements Database {
 
   setExpiry(key: Slice, deadlineMs: number): void {
     const ref = this.lookup(key);
-    if (ref !== 0) this.keyspace.setDeadline(ref, this.keyHash, deadlineMs);
+    if (ref !== 0) this.keyspace.setDeadline(ref, this.lookedUp, deadlineMs);
   }
 
   rename(key: Slice, target: Database, to: Slice): void {
@@ -152,9 +167,9 @@ export class TierDatabase implements Database {
     if (destination === this && key.equals(to)) return;
     if (this.lookup(key) === 0) return;
     destination.remove(to);
-    const toHash = destination.keyHash;
+    const toHash = destination.lookedUp;
     const ref = this.lookup(key);
-    this.keyspace.move(ref, this.keyHash, destination.keyspace, to, toHash);
+    this.keyspace.move(ref, this.lookedUp, destination.keyspace, to, toHash);
   }
 
   copy(key: Slice, target: Database, to: Slice): void {
@@ -162,7 +177,7 @@ export class TierDatabase implements Database {
     if (destination === this && key.equals(to)) return;
     if (this.lookup(key) === 0) return;
     destination.remove(to);
-    const toHash = destination.keyHash;
+    const toHash = destination.lookedUp;
     this.keyspace.copy(this.lookup(key), destination.keyspace, to, toHash);
   }
 
@@ -191,7 +206,7 @@ export class TierDatabase implements Database {
     return (
       this.arena.sizeOf(ref) +
       SLOT_BYTES +
-      (tree ? this.tier.collectionBytes(this.keyspace.collection(ref)) : 0)
+      (tree ? this.tier.collectionBytes(this.keyspace.collection(ref), this.keyspace.nextPage(ref)) : 0)
     );
   }
 
@@ -218,7 +233,7 @@ export class TierDatabase implements Database {
     const length = value.end - value.start;
     const hash = this.tier.lookAhead.hashOf(key);
     const ref = keyspace.table.find(hash, key.view, key.start, key.end);
-    if (this.tier.residents.tracking) this.tier.residents.access('k', keyspace.id, hash);
+    if (this.tier.residents.tracking) this.track(ref, key, hash);
     if (length <= INLINE_STRING_MAX) {
       if (ref === 0) {
         keyspace.fill(keyspace.insertRecord(key, hash, Type.String, length), value);
@@ -251,17 +266,17 @@ export class TierDatabase implements Database {
     let ref = this.lookup(key, !keepDeadline);
     if (ref !== 0 && keepDeadline) this.wantType(ref, Type.String);
     if (length <= INLINE_STRING_MAX) {
-      ref = this.keyspace.overwrite(ref, key, this.keyHash, Type.String, length, keepDeadline);
+      ref = this.keyspace.overwrite(ref, key, this.lookedUp, Type.String, length, keepDeadline);
       this.keyspace.fill(ref, value);
       return;
     }
     this.arena.reserve(2 * length);
-    ref = this.keyspace.overwrite(ref, key, this.keyHash, Type.String, 0, keepDeadline);
+    ref = this.keyspace.overwrite(ref, key, this.lookedUp, Type.String, 0, keepDeadline);
     this.handle(this.tier.strings.take(), key, Type.String, ref).write(0, value);
   }
 
   private handle<T extends ValueHandle>(handle: T, key: Slice, type: Type, ref: number): T {
-    handle.value.open(this.keyspace, key, this.keyHash, type, ref);
+    handle.value.open(this.keyspace, key, this.lookedUp, type, ref);
     handle.opened();
     return handle;
   }
@@ -310,7 +325,8 @@ export class TierDatabase implements Database {
 
   scan(cursor: number, count: number, visit: (key: Slice, type: Type) => void): number {
     const { keyspace, found } = this;
-    return keyspace.table.scan(cursor, count, (ref) => {
+    const end = this.knownFrom(cursor, count);
+    const look = (ref: number): void => {
       const type = keyspace.type(ref);
       if (type === Type.None) return;
       if ((keyspace.head(ref) & FLAG_DEADLINE) !== 0) {
@@ -319,11 +335,24 @@ export class TierDatabase implements Database {
       }
       keyspace.key(ref, found);
       visit(found, type as Type);
-    });
+    };
+    return keyspace.table.scan(cursor, count, look, end);
+  }
+
+  /** Up to which hash, unsigned, all keys from `position` on are in memory; a fault for about `count` keys when there are none. */
+  private knownFrom(position: number, count: number): number {
+    const { keyspace } = this;
+    const { residents } = this.tier;
+    if (keyspace.complete || position >= 2 ** 32) return 2 ** 32;
+    const end = residents.set?.knownUntil(keyspace, position) ?? position;
+    if (end > position) return end;
+    residents.wanted.push({ kind: 'keys', keyspace, from: position, count });
+    return residents.fault();
   }
 
   randomKey(random: number, into: Slice): boolean {
     const { keyspace } = this;
+    if (!keyspace.complete) return this.randomKeyFrom(Math.floor(random * 2 ** 32), into);
     // One number picks the key; a generator seeded with it makes what more the search needs.
     let state = Math.floor(random * 2 ** 32) | 0;
     const next = (): number => {
@@ -338,6 +367,31 @@ export class TierDatabase implements Database {
       if (keyspace.type(ref) === Type.None) continue;
       keyspace.key(ref, into);
       if (!this.expireIfDueKey(ref, into)) return true;
+    }
+    return false;
+  }
+
+  /** The same when not all keys are in memory: one of those that follow a random hash. */
+  private randomKeyFrom(start: number, into: Slice): boolean {
+    const { keyspace } = this;
+    let position = start;
+    for (let tour = 0; tour < 2 && keyspace.size > 0;) {
+      const end = this.knownFrom(position, RANDOM_KEYS);
+      const refs: number[] = [];
+      const add = (ref: number): void => {
+        if (keyspace.type(ref) !== Type.None) refs.push(ref);
+      };
+      keyspace.table.scan(position, Infinity, add, end);
+      while (refs.length > 0) {
+        const [ref] = refs.splice(start % refs.length, 1);
+        keyspace.key(ref, into);
+        if (!this.expireIfDueKey(ref, into)) return true;
+      }
+      position = end;
+      if (position >= 2 ** 32) {
+        position = 0;
+        tour++;
+      }
     }
     return false;
   }

@@ -84,6 +84,18 @@ export class ExpiryIndex {
     return tree.wordAt(0) * WORD + ((tree.wordAt(1) ^ SIGN) >>> 0);
   }
 
+  /** Calls `visit` with the hashes of the first entries, up to `count`, whose deadline is not after `now`. */
+  forEachDue(now: number, count: number, visit: (hash: number) => void): void {
+    if (this.record === 0) return;
+    const tree = this.open();
+    if (!tree.select(0)) return;
+    do {
+      if (tree.wordAt(0) * WORD + ((tree.wordAt(1) ^ SIGN) >>> 0) > now) return;
+      tree.key(this.found);
+      visit(this.found.view.getInt32(this.found.start));
+    } while (--count > 0 && tree.next());
+  }
+
   /** Gives the index up; false when there was none. */
   drop(): boolean {
     if (this.record === 0) return false;

@@ -72,6 +72,11 @@ export class KeyTable {
     this.arena = arena;
   }
 
+  /** Bytes of the segments, in the arena. */
+  get segmentBytes(): number {
+    return this.segments * SEGMENT_BYTES;
+  }
+
   /** Bytes of the directory; segments are in the arena. */
   get directoryBytes(): number {
     return this.directory.length * DIRECTORY_ENTRY_BYTES;
@@ -620,23 +625,23 @@ export class KeyTable {
 
   /**
    * Gives `visit` all records whose hash, unsigned, is in the next stretch from `cursor` on; stretches
-   * are made so long that about `count` records, at least, are met. Returns the position after them,
-   * 0 at the end. `visit` may remove the record that it is given, and nothing else.
+   * are made so long that about `count` records, at least, are met, unless `to` comes first. Returns the
+   * position after them, 0 at the end. `visit` may remove the record that it is given, and nothing else.
    */
-  scan(cursor: number, count: number, visit: (ref: number) => void): number {
+  scan(cursor: number, count: number, visit: (ref: number) => void, to = 2 ** 32): number {
     let position = cursor;
     let met = 0;
-    while (met < count && this.count > 0) {
+    while (met < count && position < to && this.count > 0) {
       const first = this.firstOf(position | 0);
       const span = 2 ** (32 - (this.info[first] & DEPTH_MASK));
       const segmentEnd = Math.floor(position / span) * span + span;
       const width = Math.ceil(((count - met) * span) / Math.max(1, this.used[first]));
-      const end = Math.min(segmentEnd, position + width);
+      const end = Math.min(segmentEnd, position + width, to);
       met += this.visitRange(this.directory[first], position, end, visit);
       position = end;
       if (position >= 2 ** 32) return 0;
     }
-    return this.count > 0 ? position : 0;
+    return this.count > 0 ? position : to % 2 ** 32;
   }
 
   private visitRange(head: number, from: number, to: number, visit: (ref: number) => void): number {

@@ -20,6 +20,7 @@ import {
   keyOffset,
   MAX_KEY_BYTES,
   MAX_PAYLOAD_BYTES,
+  NEXT_PAGE_WORD,
   PAYLOAD_LENGTH_MASK,
   payloadOffset,
   RECORD_HEADER_BYTES,
@@ -72,6 +73,10 @@ export class Keyspace implements RecordOwner {
   expiring = 0;
   /** Keys whose value is damaged. */
   damaged = 0;
+  /** All its keys are in memory: what the table does not lead to is not there. */
+  complete = true;
+  /** Working sets that count on all keys of some hashes: while there are any, no key leaves memory. */
+  held = 0;
   /** The first cut that must not contain anything of this keyspace; 0 while it is in use. */
   droppedAt = 0;
   /** The unit of work whose journal knows the counts. */
@@ -295,10 +300,37 @@ export class Keyspace implements RecordOwner {
     this.arena.free(ref);
   }
 
+  /** Takes a clean record out of memory, or one of type None whose deletion the engine knows. Its tree must be unloaded. */
+  evict(ref: number, hash: number, type: number): void {
+    if (type !== 0) this.complete = false;
+    this.forget(ref, hash);
+  }
+
+  /** Notes that the engine has no row of the key, with a record of type None that may leave at any time. */
+  installAbsent(key: Slice, hash: number): number {
+    const { arena } = this;
+    const head = recordHead(0, 0, key.length);
+    const ref = arena.alloc(payloadOffset(head));
+    const chunk = ref >>> arena.chunkShift;
+    const word = (ref & arena.unitMask) << 2;
+    arena.i32[chunk][word] = head;
+    arena.i32[chunk][word + 1] = this.number << 16;
+    arena.i32[chunk][word + 2] = this.ground.clockSeconds & 0xffffff;
+    copyIn(arena, chunk, (word << 2) + keyOffset(head), key);
+    this.table.insert(hash, ref);
+    return ref;
+  }
+
   /** Slot of the collection whose root a record is. */
   collection(ref: number): number {
     const { arena } = this;
     return arena.i32[ref >>> arena.chunkShift][this.payloadWord(ref)];
+  }
+
+  /** Page numbers of the collection whose root a record is end before this. */
+  nextPage(ref: number): number {
+    const { arena } = this;
+    return arena.i32[ref >>> arena.chunkShift][this.payloadWord(ref) + NEXT_PAGE_WORD];
   }
 
   /** Index of a record's payload in the words of its chunk. */
@@ -306,7 +338,10 @@ export class Keyspace implements RecordOwner {
     return ((ref & this.arena.unitMask) << 2) + (payloadOffset(this.head(ref)) >>> 2);
   }
 
-  /** Puts in a value that the engine holds, clean, in place of what the key has. The expiry index is not changed. */
+  /**
+   * Puts in a value that the engine holds, clean. With `counted`, which is for loading, it takes the
+   * place of what the key has, and counts. The expiry index is not changed.
+   */
   install(
     key: Slice,
     hash: number,
@@ -314,10 +349,11 @@ export class Keyspace implements RecordOwner {
     payload: Slice,
     encoding: number,
     deadline: number,
+    counted: boolean,
   ): number {
     checkPayload(payload.length);
     const { arena, table } = this;
-    const earlier = table.find(hash, key.view, key.start, key.end);
+    const earlier = counted ? table.find(hash, key.view, key.start, key.end) : 0;
     if (earlier !== 0) {
       if (this.deadline(earlier) !== 0) this.expiring--;
       if ((this.head(earlier) & FLAG_DAMAGED) !== 0) this.damaged--;
@@ -335,12 +371,12 @@ export class Keyspace implements RecordOwner {
     i32[word + 2] = (encoding << 24) | (this.ground.clockSeconds & 0xffffff);
     if (deadline !== 0) {
       arena.view[chunk].setFloat64((word << 2) + RECORD_HEADER_BYTES, deadline, true);
-      this.expiring++;
+      if (counted) this.expiring++;
     }
     copyIn(arena, chunk, (word << 2) + keyOffset(head), key);
     copyIn(arena, chunk, (word << 2) + payloadOffset(head), payload);
     table.insert(hash, ref);
-    this.size++;
+    if (counted) this.size++;
     return ref;
   }
 

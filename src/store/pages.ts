@@ -55,10 +55,22 @@ export class Pages {
   /** The same with all questions asked. */
   private tracked(number: number): number {
     const { table, slot } = this;
+    const { residents } = table;
     const ref = table.find(slot, number);
-    if (ref === 0) throw new PageError(`page ${number} of collection ${table.id[slot]} is missing`);
-    table.residents.access('p', table.id[slot], number);
+    const id = table.id[slot];
+    if (ref === 0) {
+      if (residents.link !== null && number > 0 && number < this.next)
+        residents.missPage(slot, id, number, this.next);
+      throw new PageError(`page ${number} of collection ${id} is missing`);
+    }
+    residents.access('p', id, number);
+    this.arena.use(ref);
     return ref;
+  }
+
+  /** The block of a page, 0 when it is not in memory. */
+  resident(number: number): number {
+    return this.table.find(this.slot, number);
   }
 
   /** As CollectionTable.find, without what is the same for all pages of the collection. */

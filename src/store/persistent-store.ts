@@ -26,8 +26,13 @@ export interface DurabilityOptions {
   checkpoint?: Partial<CheckpointOptions>;
   /** Bytes of a log segment. */
   segmentBytes?: number;
-  /** Applies one payload of the log to the tier. */
+  /** Applies one payload of the log to the tier, which may have to wait for rows. */
   replay: (payload: Slice) => void | Promise<void>;
+  /**
+   * Data may exceed memory: rows leave and are fetched again, so that all work must be done in units that
+   * can be rolled back (src/store/api.ts).
+   */
+  evicts?: boolean;
   onProgress?: (progress: RecoveryProgress) => void;
   /** Something went wrong that the store gets over by itself. */
   onWarning?: (message: string) => void;
@@ -88,6 +93,7 @@ export class PersistentStore<S extends RowSource = RowSource> {
       onProgress: options.onProgress,
       onWarning: options.onWarning,
       batchBytes: options.checkpoint?.batchBytes,
+      evicts: options.evicts,
     });
     // Only a clean end proves that no other history can have gone on from what is here.
     const continues = clean !== null && clean.position === recovered.position;
@@ -129,6 +135,8 @@ export class PersistentStore<S extends RowSource = RowSource> {
       onError: (error, step) => this.checkpointFailed(error, step),
       onSlice: options.onSlice,
     });
+    if (options.evicts === true)
+      parts.store.link?.({ engine: parts.engine, checkpoint: () => this.checkpointer.checkpoint() });
     this.checkpointer.start();
     this.retryTimer = setInterval(() => this.retryLog(), RETRY_MS);
     this.retryTimer.unref();

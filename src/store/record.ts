@@ -45,6 +45,8 @@ export const TYPE_SYSTEM = 7;
 
 /** First bytes of a tree's payload, before the tree's own descriptor. */
 export const TREE_PREFIX_BYTES = 12;
+/** Word of a tree's payload that holds the number after its last page: after slot, id, root, height and count. */
+export const NEXT_PAGE_WORD = 6;
 
 /** First word of a record. */
 export function recordHead(type: number, flags: number, keyLength: number): number {

@@ -48,6 +48,8 @@ export interface RecoveryOptions {
   onProgress?: (progress: RecoveryProgress) => void;
   onWarning?: (message: string) => void;
   batchBytes?: number;
+  /** Not everything need be in memory: rows are loaded while there is room, and fetched later. */
+  evicts?: boolean;
 }
 
 export interface Recovered {
@@ -84,6 +86,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   if (redo !== null) meta = await readMeta(options.engine);
   const loadStarted = performance.now();
   if (meta !== null) options.source.restoreMeta(meta.tier);
+  if (options.evicts === true) options.source.link?.({ engine: options.engine, checkpoint: null });
   const rows = await loadRows(options, slicer);
   const loaded = performance.now();
   const replayed = await replayLog(options, meta, slicer);
@@ -161,12 +164,13 @@ function damaged({ directory }: RecoveryOptions, what: string): RowDamagedError 
   );
 }
 
-/** Damaged rows that can be led to a key make its value a damaged one; others stop the start. */
+/** Loads rows until the source is full. Damaged rows that can be led to a key make its value a damaged one; others stop the start. */
 async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<number> {
   const { engine, source, onProgress } = options;
   let rows = 0;
   let damagedRows = 0;
-  for await (const chunk of engine.scan({ start: FIRST_KEY, chunkBytes: SCAN_CHUNK_BYTES })) {
+  let complete = true;
+  load: for await (const chunk of engine.scan({ start: FIRST_KEY, chunkBytes: SCAN_CHUNK_BYTES })) {
     const walk = new RowWalk(chunk);
     while (walk.next()) {
       try {
@@ -188,7 +192,12 @@ async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<numbe
         }
       }
       rows++;
-      if (rows % ROWS_PER_LOOK === 0 && slicer.used) {
+      if (rows % ROWS_PER_LOOK !== 0) continue;
+      if (source.full === true) {
+        complete = false;
+        break load;
+      }
+      if (slicer.used) {
         onProgress?.({ step: 'load', done: rows, total: 0 });
         await slicer.turn();
       }
@@ -196,7 +205,7 @@ async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<numbe
   }
   onProgress?.({ step: 'load', done: rows, total: rows });
   try {
-    source.recovered();
+    source.recovered(complete);
   } catch (error) {
     if (!(error instanceof RowError)) throw error;
     throw damaged(options, error.message);

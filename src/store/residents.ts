@@ -1,60 +1,61 @@
 /**
  * What is in memory and what is not: who may have to fault, what the run under way has wanted, and
- * the working sets of the units of work that wait.
+ * which blocks may not leave because a unit of work waits for them.
  */
 import type { Slice } from '../bytes/slice.ts';
-import { ROW_FAULT, type Database, type WorkingSet } from './api.ts';
+import type { Engine } from '../engines/engine.ts';
+import { ROW_FAULT } from './api.ts';
+import type { Arena } from './arena.ts';
+import type { Keyspace } from './keyspace.ts';
+import type { RowSet } from './row-set.ts';
+import type { RowWant } from './row-want.ts';
 
-/** Rows that one unit of work wants and has. */
-export class RowSet implements WorkingSet {
-  rounds = 0;
-  /** In the test mode: rows that have had their chance of a fault. */
-  met = new Set<string>();
-
-  private readonly residents: Residents;
-
-  constructor(residents: Residents) {
-    this.residents = residents;
-    residents.waiting++;
-  }
-
-  want(_database: Database, _key: Slice): void {
-    // Everything is in memory.
-  }
-
-  async fetch(): Promise<void> {
-    const { residents } = this;
-    this.rounds++;
-    residents.fetchRounds++;
-    residents.roundsMax = Math.max(residents.roundsMax, this.rounds);
-    for (const row of residents.met) this.met.add(row);
-    residents.met.clear();
-    await Promise.resolve();
-  }
-
-  release(): void {
-    this.residents.waiting--;
-  }
+/** What rows are fetched from. */
+export interface EngineLink {
+  readonly engine: Pick<Engine, 'getMany' | 'scan'>;
+  /** Takes a checkpoint, so that what is dirty becomes clean; null while none can be taken. */
+  readonly checkpoint: (() => Promise<void>) | null;
 }
 
 export class Residents {
-  /** Look-ups must ask here: something is not in memory, or a test wants faults. */
+  /** Look-ups must ask here: something is not in memory or may leave it, or a test wants faults. */
   tracking = false;
-  /** The working set of the unit of work that runs; null for a first run. */
+  /** The working set of the unit of work that runs; null in its first run. */
   set: RowSet | null = null;
-  /** Rows that the run under way has met, in the test mode. */
+  /** What the run under way has missed. */
+  wanted: RowWant[] = [];
+  /** In the test mode: rows that the run under way has met. */
   readonly met = new Set<string>();
+  link: EngineLink | null = null;
+  /**
+   * Checkpoints that the engine has had since the start. What was read from it may be put into memory
+   * only if this has not changed meanwhile: otherwise the row may have been brought in, changed,
+   * written and evicted again since.
+   */
+  applied = 0;
 
   faults = 0;
   fetchRounds = 0;
+  fetchedRows = 0;
+  absentRows = 0;
   roundsMax = 0;
   waiting = 0;
+  /** Bytes of blocks that waiting units of work hold; what two of them hold counts twice. */
+  pinnedBytes = 0;
 
+  /** By block: how many working sets hold it. */
+  private readonly pins = new Map<number, number>();
+  private readonly arena: Pick<Arena, 'journal'>;
   private chance = 0;
   private state = 0;
 
-  begin(set: WorkingSet | null): void {
-    this.set = set as RowSet | null;
+  constructor(arena: Pick<Arena, 'journal'>) {
+    this.arena = arena;
+  }
+
+  begin(set: RowSet | null): void {
+    this.set = set;
+    this.wanted.length = 0;
     if (this.chance > 0) this.met.clear();
   }
 
@@ -62,7 +63,10 @@ export class Residents {
   faultAtRandom(seed: number, chance: number): void {
     this.state = seed | 0;
     this.chance = chance;
-    this.tracking = chance > 0;
+  }
+
+  get testing(): boolean {
+    return this.chance > 0;
   }
 
   /** In the test mode: a row is used, which `kind` and two numbers name; faults once in a unit of work, if at all. */
@@ -76,9 +80,41 @@ export class Residents {
     if (this.random() < this.chance / (1 + (set?.rounds ?? 0))) this.fault();
   }
 
+  /** A key that the table does not lead to and the engine may have. */
+  missKey(keyspace: Keyspace, key: Slice, hash: number): never {
+    this.wanted.push({ kind: 'key', keyspace, hash, key: key.clone() });
+    this.fault();
+  }
+
+  /** A page that is not in memory; `next` is the number after the collection's last. */
+  missPage(slot: number, id: number, number: number, next: number): never {
+    this.wanted.push({ kind: 'page', slot, id, number, next, ahead: false });
+    this.fault();
+  }
+
   fault(): never {
+    if (this.arena.journal === null)
+      throw new Error('what is not in memory is needed outside a unit of work');
     this.faults++;
     throw ROW_FAULT;
+  }
+
+  isPinned(ref: number): boolean {
+    return this.pins.size > 0 && this.pins.has(ref);
+  }
+
+  pin(ref: number): void {
+    this.pins.set(ref, (this.pins.get(ref) ?? 0) + 1);
+  }
+
+  /** The block may have been given up meanwhile; then its reference means nothing, or something else. */
+  unpin(ref: number): void {
+    const count = this.pins.get(ref) ?? 0;
+    if (count > 1) {
+      this.pins.set(ref, count - 1);
+      return;
+    }
+    this.pins.delete(ref);
   }
 
   /** mulberry32. */

@@ -4,6 +4,7 @@
  */
 import type { ByteSink } from '../bytes/sink.ts';
 import { Slice } from '../bytes/slice.ts';
+import type { Range } from '../engines/engine.ts';
 import type { Arena } from './arena.ts';
 import type { Hasher } from './hash.ts';
 import { pageRowBytes } from './page.ts';
@@ -48,6 +49,30 @@ export const VALUE_FLAG_TREE = 2;
 /** A sound row that says that rows of this value have been damaged. */
 export const VALUE_FLAG_DAMAGED = 4;
 
+/** Key of the row of a page. */
+export function pageRowKey(collectionId: number, number: number): Buffer {
+  const key = Buffer.alloc(PAGE_ROW_BYTES);
+  key[0] = RowKind.Page;
+  key.writeUIntBE(collectionId, 1, 6);
+  key.writeUInt32BE(number, 7);
+  return key;
+}
+
+/** The rows of one kind of a database's keys whose hashes, unsigned, are in [from, to). */
+export function hashRange(kind: number, databaseId: number, from: number, to: number): Range {
+  const bound = (id: number, hash: number): Buffer => {
+    const key = Buffer.alloc(KEY_ROW_PREFIX);
+    key[0] = kind;
+    key.writeUInt32BE(id, 1);
+    key.writeUInt32BE(hash, 5);
+    return key;
+  };
+  return {
+    start: bound(databaseId, from),
+    end: to < 2 ** 32 ? bound(databaseId, to) : bound(databaseId + 1, 0).subarray(0, 5),
+  };
+}
+
 /** In place of a value's length in a batch: the row is deleted. */
 const DELETED = -1;
 
@@ -75,6 +100,22 @@ export class RowWriter {
       start,
       start + (head & KEY_LENGTH_MASK),
     );
+  }
+
+  /** Key of the row of a key. */
+  keyRowKey(databaseId: number, hash: number, key: Slice): Buffer {
+    const long = key.length > MAX_ROW_KEY_BYTES;
+    const row = Buffer.alloc(long ? LONG_KEY_ROW_BYTES : KEY_ROW_PREFIX + key.length);
+    row[0] = long ? RowKind.LongKey : RowKind.Key;
+    row.writeUInt32BE(databaseId, 1);
+    row.writeInt32BE(hash, 5);
+    if (long) {
+      row.writeInt32BE(this.longHashers[0].hash32(key), 9);
+      row.writeInt32BE(this.longHashers[1].hash32(key), 13);
+    } else {
+      key.u8.copy(row, KEY_ROW_PREFIX, key.start, key.end);
+    }
+    return row;
   }
 
   /** The row of a record that holds a value. */

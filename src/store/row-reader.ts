@@ -11,7 +11,7 @@ import { KIND_SHIFT, Kind, PAGE_BYTES } from './arena.ts';
 import type { Keyspace, KeyspaceGround } from './keyspace.ts';
 import { HEADER_BYTES, pageRowBytes } from './page.ts';
 import { Type } from './api.ts';
-import { FLAG_TREE, TREE_PREFIX_BYTES, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } from './record.ts';
+import { FLAG_TREE, NEXT_PAGE_WORD, TREE_PREFIX_BYTES, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } from './record.ts';
 import {
   EXPIRY_ROW_BYTES,
   KEY_ROW_PREFIX,
@@ -34,8 +34,6 @@ export interface ExpectedCounts {
 }
 
 const KNOWN_VALUE_FLAGS = VALUE_FLAG_DEADLINE | VALUE_FLAG_TREE | VALUE_FLAG_DAMAGED;
-/** Word of a tree's payload that holds the next page number: after the prefix, and the tree's root, height and count. */
-const NEXT_PAGE_WORD = TREE_PREFIX_BYTES / 4 + 3;
 
 export class RowReader {
   private readonly ground: KeyspaceGround;
@@ -44,8 +42,6 @@ export class RowReader {
   private readonly byId = new Map<number, Keyspace>();
   /** Slot of each collection whose root has been read, by id. */
   private readonly slots = new Map<number, number>();
-  /** By slot: pages that have been read. */
-  private readonly pagesRead: number[] = [];
   /** Key rows whose deadlines and collections nobody knows, by keyspace. */
   private readonly unreadable = new Map<Keyspace, number>();
   /** Keyspaces whose expiry index is damaged. */
@@ -82,20 +78,14 @@ export class RowReader {
     valueEnd: number,
   ): void {
     const keyLength = keyEnd - keyStart;
-    const length = keyLength + valueEnd - valueStart;
-    if (length > this.memory.length) {
-      this.memory = Buffer.from(new ArrayBuffer(2 * length + SLICE_PADDING), 0, 2 * length);
-    }
-    const u8 = this.memory;
-    u8.set(key.subarray(keyStart, keyEnd), 0);
-    u8.set(value.subarray(valueStart, valueEnd), keyLength);
-    switch (u8[0]) {
+    const length = this.copyRow(key, keyStart, keyEnd, value, valueStart, valueEnd);
+    switch (this.memory[0]) {
       case RowKind.Key:
       case RowKind.LongKey:
-        this.installKey(keyLength, length);
+        this.loadKey(keyLength, length);
         break;
       case RowKind.Page:
-        this.installPage(keyLength, length);
+        this.loadPage(keyLength, length);
         break;
       case RowKind.ExpiryIndex:
         this.installExpiryIndex(keyLength, length);
@@ -107,6 +97,25 @@ export class RowReader {
     }
   }
 
+  /** Takes a key's row that was fetched, unless the key is in memory; returns its record. */
+  fetchedKey(keyspace: Keyspace, row: Buffer, keyStart: number, valueStart: number, end: number): number {
+    this.copyRow(row, keyStart, valueStart, row, valueStart, end);
+    return this.installKey(keyspace, valueStart - keyStart, end - keyStart, false);
+  }
+
+  /** Takes a page's row that was fetched; returns its block. */
+  fetchedPage(
+    slot: number,
+    number: number,
+    row: Buffer,
+    keyStart: number,
+    valueStart: number,
+    end: number,
+  ): number {
+    this.copyRow(row, keyStart, valueStart, row, valueStart, end);
+    return this.installPage(slot, number, valueStart - keyStart, end - keyStart);
+  }
+
   private orphan(id: number): void {
     if (this.memory[0] === this.orphanKind && id === this.orphanId) return;
     // They may be of a collection whose own row is damaged.
@@ -114,6 +123,14 @@ export class RowReader {
     this.orphanKind = this.memory[0];
     this.orphanId = id;
     this.onOrphan(this.orphanKind, id);
+  }
+
+  /** Marks the value of a key whose row was fetched and is damaged; returns its record. */
+  fetchedDamagedKey(keyspace: Keyspace, key: Slice, hash: number): number {
+    this.payload.set(this.memory, viewOf(this.memory.buffer), 0, 0);
+    const ref = keyspace.install(key, hash, Type.String, this.payload, 0, 0, false);
+    keyspace.markDamaged(ref);
+    return ref;
   }
 
   /** See RowSource.damagedRow. */
@@ -145,7 +162,7 @@ export class RowReader {
     const hash = this.ground.hasher.hash32(key);
     if (hash !== view.getInt32(5)) return false;
     payload.set(this.memory, view, 0, 0);
-    keyspace.markDamaged(keyspace.install(key, hash, Type.String, payload, 0, 0));
+    keyspace.markDamaged(keyspace.install(key, hash, Type.String, payload, 0, 0, true));
     this.unreadable.set(keyspace, (this.unreadable.get(keyspace) ?? 0) + 1);
     return true;
   }
@@ -175,17 +192,39 @@ export class RowReader {
     return new RowError(`row ${this.memory.toString('hex', 0, Math.min(keyLength, 64))}: ${what}`);
   }
 
-  private installKey(keyLength: number, end: number): void {
+  private copyRow(
+    key: Uint8Array,
+    keyStart: number,
+    keyEnd: number,
+    value: Uint8Array,
+    valueStart: number,
+    valueEnd: number,
+  ): number {
+    const keyLength = keyEnd - keyStart;
+    const length = keyLength + valueEnd - valueStart;
+    if (length > this.memory.length) {
+      this.memory = Buffer.from(new ArrayBuffer(2 * length + SLICE_PADDING), 0, 2 * length);
+    }
+    this.memory.set(key.subarray(keyStart, keyEnd), 0);
+    this.memory.set(value.subarray(valueStart, valueEnd), keyLength);
+    return length;
+  }
+
+  private loadKey(keyLength: number, end: number): void {
+    if (keyLength < KEY_ROW_PREFIX) throw this.wrong(keyLength, 'key cut off');
+    const id = viewOf(this.memory.buffer).getUint32(1);
+    const keyspace = this.byId.get(id);
+    if (keyspace === undefined) this.orphan(id);
+    else this.installKey(keyspace, keyLength, end, true);
+  }
+
+  /** `loading`: nothing but rows is in memory, and they are counted. */
+  private installKey(keyspace: Keyspace, keyLength: number, end: number, loading: boolean): number {
     const u8 = this.memory;
     const view = viewOf(u8.buffer);
     const long = u8[0] === RowKind.LongKey;
     if (long ? keyLength !== LONG_KEY_ROW_BYTES : keyLength < KEY_ROW_PREFIX)
       throw this.wrong(keyLength, 'key cut off');
-    const keyspace = this.byId.get(view.getUint32(1));
-    if (keyspace === undefined) {
-      this.orphan(view.getUint32(1));
-      return;
-    }
     let pos = keyLength;
     if (end - pos < VALUE_HEADER_BYTES) throw this.wrong(keyLength, 'value cut off');
     const type = u8[pos];
@@ -216,24 +255,31 @@ export class RowReader {
     if (end - pos > 0xffff) throw this.wrong(keyLength, 'value too long');
     payload.set(u8, view, pos, end);
 
-    const ref = keyspace.install(key, hash, type, payload, encoding, deadline);
-    if ((flags & VALUE_FLAG_TREE) !== 0) {
-      if (end - pos < TREE_PREFIX_BYTES) throw this.wrong(keyLength, 'root of a tree cut off');
-      this.openCollection(ref, view.getUint32(pos + 4, true) + view.getUint32(pos + 8, true) * 2 ** 32);
+    const tree = (flags & VALUE_FLAG_TREE) !== 0;
+    if (tree && end - pos < TREE_PREFIX_BYTES) throw this.wrong(keyLength, 'root of a tree cut off');
+    if (!loading) {
+      const present = keyspace.table.find(hash, key.view, key.start, key.end);
+      if (present !== 0) return present;
+    }
+    const ref = keyspace.install(key, hash, type, payload, encoding, deadline, loading);
+    if (tree) {
+      const id = view.getUint32(pos + 4, true) + view.getUint32(pos + 8, true) * 2 ** 32;
+      const slot = this.openCollection(keyspace, ref, id);
+      if (loading) this.slots.set(id, slot);
     }
     if ((flags & VALUE_FLAG_DAMAGED) !== 0) keyspace.markDamaged(ref);
+    return ref;
   }
 
-  /** Makes a record the root of the collection with that id. */
-  private openCollection(ref: number, id: number): void {
+  /** Makes a record the root of the collection with that id; returns its slot. */
+  private openCollection(keyspace: Keyspace, ref: number, id: number): number {
     const { arena, collections } = this.ground;
     const slot = collections.add(id, ref);
     const word = (ref & arena.unitMask) << 2;
     const i32 = arena.i32[ref >>> arena.chunkShift];
     i32[word] |= FLAG_TREE;
-    i32[this.keyspaces[0].payloadWord(ref)] = slot;
-    this.slots.set(id, slot);
-    this.pagesRead[slot] = 0;
+    i32[keyspace.payloadWord(ref)] = slot;
+    return slot;
   }
 
   private installExpiryIndex(keyLength: number, end: number): void {
@@ -247,23 +293,22 @@ export class RowReader {
     this.payload.set(this.memory, view, keyLength, end);
     const ref = keyspace.expiry.install(this.payload);
     if (ref === 0) throw this.wrong(keyLength, 'value cut off');
-    this.openCollection(
-      ref,
-      view.getUint32(keyLength + 4, true) + view.getUint32(keyLength + 8, true) * 2 ** 32,
-    );
+    const id = view.getUint32(keyLength + 4, true) + view.getUint32(keyLength + 8, true) * 2 ** 32;
+    this.slots.set(id, this.openCollection(keyspace, ref, id));
   }
 
-  private installPage(keyLength: number, end: number): void {
-    const u8 = this.memory;
-    const view = viewOf(u8.buffer);
+  private loadPage(keyLength: number, end: number): void {
+    const view = viewOf(this.memory.buffer);
     if (keyLength !== PAGE_ROW_BYTES) throw this.wrong(keyLength, 'key cut off');
     const id = pageOwner(view);
     const slot = this.slots.get(id);
-    if (slot === undefined) {
-      this.orphan(id);
-      return;
-    }
-    const number = view.getUint32(7);
+    if (slot === undefined) this.orphan(id);
+    else this.installPage(slot, view.getUint32(7), keyLength, end);
+  }
+
+  private installPage(slot: number, number: number, keyLength: number, end: number): number {
+    const u8 = this.memory;
+    const view = viewOf(u8.buffer);
     const length = end - keyLength;
     const head = length < HEADER_BYTES ? 0 : view.getInt32(keyLength, true);
     if (
@@ -276,20 +321,29 @@ export class RowReader {
     const { arena, collections } = this.ground;
     const earlier = collections.find(slot, number);
     if (earlier !== 0) arena.free(earlier);
-    else this.pagesRead[slot]++;
     const ref = length === PAGE_BYTES ? arena.allocPage() : arena.alloc(length);
     const at = (ref & arena.unitMask) << 4;
     u8.copy(arena.u8[ref >>> arena.chunkShift], at, keyLength, end);
     arena.i32[ref >>> arena.chunkShift][(at >>> 2) + 3] = slot;
     collections.place(slot, number, ref);
+    return ref;
   }
 
-  /** All rows have been read. Throws when their number is not what the meta row says. */
-  finish(): void {
-    for (const slot of this.slots.values()) this.countPages(slot);
+  /**
+   * All rows have been read, or (not `complete`) as many as there is room for. Throws when all were read
+   * and their number is not what the meta row says.
+   */
+  finish(complete: boolean): void {
+    if (complete) for (const slot of this.slots.values()) this.countPages(slot);
     for (const keyspace of this.unordered) keyspace.orderDeadlines();
     for (const { index, size, expiring } of this.expected) {
       const keyspace = this.keyspaces[index];
+      if (!complete) {
+        keyspace.size = size;
+        keyspace.expiring = expiring;
+        keyspace.complete = false;
+        continue;
+      }
       const unknown = this.unreadable.get(keyspace) ?? 0;
       const missing = expiring - keyspace.expiring;
       if (keyspace.size !== size || missing < 0 || missing > unknown) {
@@ -306,7 +360,7 @@ export class RowReader {
     const record = collections.record[slot];
     const next =
       arena.i32[record >>> arena.chunkShift][this.keyspaces[0].payloadWord(record) + NEXT_PAGE_WORD];
-    if (this.pagesRead[slot] !== next - 1) this.markCollection(slot);
+    if (collections.resident[slot] !== next - 1) this.markCollection(slot);
   }
 }
 

@@ -5,6 +5,7 @@
  * DELETE_LENGTH, key, value). They are absolute, and no key occurs in more than one row of a cut.
  */
 import type { ByteSink } from '../bytes/sink.ts';
+import type { EngineLink } from './residents.ts';
 
 /** Rows of the engine that belong to nothing any more, to be given to `deleteRange`. */
 export interface PurgeRange {
@@ -58,8 +59,15 @@ export interface RowSource {
    * does not tell whose it is, so that nobody can know what is missing.
    */
   damagedRow(key: Uint8Array, keyStart: number, keyEnd: number): boolean;
-  /** Throws `RowError` when the rows are not those that the meta row counts. */
-  recovered(): void;
+  /**
+   * `complete`: all rows were given; otherwise they stay in the engine, and are fetched when they are
+   * needed. Throws `RowError` when the rows are not those that the meta row counts.
+   */
+  recovered(complete?: boolean): void;
+  /** While rows are given: no more should be. */
+  readonly full?: boolean;
+  /** Where rows are fetched from. Before recovery without a checkpoint: then limits do not hold yet. */
+  link?(link: EngineLink): void;
 }
 
 /** A row of the engine that cannot be what was written. */

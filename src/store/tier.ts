@@ -2,11 +2,12 @@
  * The memory tier: the databases, all that they share, and what leaves it for the disk or comes back.
  */
 import { ByteSink } from '../bytes/sink.ts';
-import type { Residency, Store, WorkingSet } from './api.ts';
+import { OutOfTierError, type Residency, type Store, type WorkingSet } from './api.ts';
 import { Arena, Kind, KIND_SHIFT, MARKS_SHARE, PAGE_BYTES } from './arena.ts';
 import { CollectionTable } from './collection-table.ts';
 import { TierDatabase } from './database.ts';
 import type { DumpedDatabase } from './dump/slab-reader.ts';
+import { Evictor, OVERDRAFT_BYTES, WORKING_BYTES } from './evictor.ts';
 import type { DeadlineTree } from './expiry-index.ts';
 import { HandlePool } from './handle-pool.ts';
 import { Hasher } from './hash.ts';
@@ -18,10 +19,19 @@ import { LookAhead } from './look-ahead.ts';
 import { HEADER_BYTES } from './page.ts';
 import { Pages } from './pages.ts';
 import { PurgeList } from './purge-list.ts';
-import { FLAG_PERSISTED, payloadOffset, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } from './record.ts';
-import { Residents, RowSet } from './residents.ts';
+import {
+  FLAG_PERSISTED,
+  NEXT_PAGE_WORD,
+  payloadOffset,
+  TYPE_MASK,
+  TYPE_SHIFT,
+  TYPE_SYSTEM,
+} from './record.ts';
+import { Residents, type EngineLink } from './residents.ts';
+import { RowFetcher } from './row-fetcher.ts';
 import { RowKind, RowWriter } from './row-format.ts';
 import { RowReader } from './row-reader.ts';
+import { RowSet } from './row-set.ts';
 import { RowError, type PurgeRange, type RowSource } from './row-source.ts';
 import { SetHandle } from './set.ts';
 import { StringHandle } from './string-value.ts';
@@ -44,6 +54,8 @@ export interface TierOptions {
 const MAX_KEYSPACES = 1 << 16;
 /** So near to the limit a unit of work may run out of room half-way, and must be possible to undo. */
 const UNDO_BYTES = 64 * 1024 * 1024;
+/** Due entries whose keys are fetched together. */
+const EXPIRED_A_STEP = 256;
 /** Pages freed between two looks at the clock. */
 const PAGES_A_STEP = 64;
 const META_VERSION = 1;
@@ -53,13 +65,47 @@ export function databasesInMeta(meta: Buffer): number {
   return meta.readUInt32LE(21);
 }
 
+/** Kept free for commands that have begun, and again for what waits to be evicted: an eighth of the limit, within these bounds. */
+const RESERVE_SHARE = 8;
+const RESERVE_MIN = 1024 * 1024;
+const RESERVE_MAX = 64 * 1024 * 1024;
+
+/** Bytes of the tier, as Store.memory. */
+class TierMemory {
+  private readonly tier: Tier;
+  private bytes = Infinity;
+
+  constructor(tier: Tier) {
+    this.tier = tier;
+  }
+
+  get used(): number {
+    return this.tier.usedBytes();
+  }
+
+  get evictable(): number {
+    return this.tier.evictableBytes();
+  }
+
+  get limit(): number {
+    return this.bytes;
+  }
+
+  set limit(bytes: number) {
+    this.bytes = bytes;
+    this.tier.applyLimit();
+  }
+}
+
 export class Tier implements Store, RowSource, KeyspaceGround {
   readonly arena: Arena;
   readonly hasher: Hasher;
   readonly collections: CollectionTable;
   readonly lookAhead: LookAhead;
   readonly deadlines: DeadlineTree;
-  readonly residents = new Residents();
+  readonly residents: Residents;
+  readonly evictor: Evictor;
+  readonly fetchReader: RowReader;
   readonly databaseCount: number;
   onExpired: Store['onExpired'] = () => {};
   /** `now` in whole seconds, for access clocks. */
@@ -72,6 +118,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   readonly hashes = new HandlePool(() => new HashHandle(this));
   readonly zsets = new HandlePool(() => new ZSetHandle(this));
 
+  private readonly fetcher: RowFetcher;
   private readonly journal: Journal;
   /** Bytes of slabs from which on units of work keep a journal. */
   private journalFrom = Infinity;
@@ -84,7 +131,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   private readonly dropped: Keyspace[] = [];
   private nextDatabaseId = 1;
 
-  private rows: RowWriter;
+  rows: RowWriter;
   private reader: RowReader | null = null;
   cutSink = new ByteSink(64);
   cutRows = 0;
@@ -103,10 +150,15 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.arena = arena;
     this.hasher = new Hasher(key0, key1);
     this.lookAhead = new LookAhead(arena, this.hasher);
+    this.residents = new Residents(arena);
     this.collections = new CollectionTable(arena, this.residents);
     const pages = new Pages(this.collections);
     this.deadlines = { pages, tree: new KeyedTree(pages, 2) };
     this.rows = new RowWriter(arena, this.hasher);
+    this.fetchReader = new RowReader(this, [], [], () => {});
+    this.evictor = new Evictor(this);
+    this.fetcher = new RowFetcher(this);
+    arena.onFull = (bytes) => this.onFull(bytes);
     arena.copyOut = (ref) => this.copyOut(ref);
     this.databaseCount = options.databases ?? 16;
     this.databases = Array.from(
@@ -114,29 +166,45 @@ export class Tier implements Store, RowSource, KeyspaceGround {
       (_, index) => new TierDatabase(this, index, this.newKeyspace(this.nextDatabaseId++)),
     );
     this.journal = new Journal(arena);
-    const journalFrom = (bytes: number): void => {
-      this.journalFrom = bytes;
-    };
-    const used = (): number => this.usedBytes();
-    let limit = options.limit ?? Infinity;
-    this.memory = {
-      get used() {
-        return used();
-      },
-      evictable: 0,
-      get limit() {
-        return limit;
-      },
-      set limit(bytes) {
-        limit = bytes;
-        arena.limit = bytes / (1 + MARKS_SHARE);
-        journalFrom(arena.limit - UNDO_BYTES);
-      },
-    };
-    this.memory.limit = limit;
+    this.memory = new TierMemory(this);
+    this.memory.limit = options.limit ?? Infinity;
   }
 
-  private usedBytes(): number {
+  /** Where rows are fetched from and evicted to. */
+  link(link: EngineLink): void {
+    this.residents.link = link;
+    this.applyLimit();
+  }
+
+  /** Derives from `memory.limit` where units begin to keep a journal, eviction begins, and changes are refused. */
+  applyLimit(): void {
+    const { arena, evictor } = this;
+    const { link } = this.residents;
+    const limit = this.memory.limit / (1 + MARKS_SHARE);
+    const reserve = Math.min(RESERVE_MAX, Math.max(RESERVE_MIN, limit / RESERVE_SHARE));
+    evictor.from = link === null ? Infinity : Math.max(0, limit - 2 * reserve);
+    evictor.limit = link === null ? limit : Math.max(limit, WORKING_BYTES);
+    // What was acknowledged is brought back whatever the limit is.
+    arena.limit = link !== null && link.checkpoint === null ? Infinity : evictor.limit;
+    this.journalFrom = Math.min(limit - UNDO_BYTES, evictor.from);
+  }
+
+  /** While rows are loaded: the rest stays in the engine. */
+  get full(): boolean {
+    return this.arena.slabBytes > this.evictor.from;
+  }
+
+  /** A change does not fit: room can be made if there is an engine, and the unit can run again. */
+  private onFull(bytes: number): never {
+    const { arena, residents } = this;
+    if (residents.link === null || arena.journal === null || bytes * 2 > arena.limit)
+      throw new OutOfTierError(`the memory tier is full (tier-memory ${this.memory.limit} bytes)`);
+    residents.wanted.push({ kind: 'room', bytes });
+    return residents.fault();
+  }
+
+  /** See TierMemory. */
+  usedBytes(): number {
     const { slabBytes, directoryBytes } = this.arena;
     return slabBytes * (1 + MARKS_SHARE) + directoryBytes + this.journal.memoryBytes;
   }
@@ -155,6 +223,19 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const { arena, residents } = this;
     if (arena.journal !== null) throw new Error('a unit of work begins within another');
     if (!residents.tracking && arena.slabBytes <= this.journalFrom) return;
+    this.beginTracked(set as RowSet | null);
+  }
+
+  private beginTracked(set: RowSet | null): void {
+    const { arena, residents, evictor } = this;
+    if (arena.slabBytes > evictor.from) {
+      // From here on it must be known what is used.
+      residents.tracking = residents.link !== null;
+      evictor.wake();
+    }
+    // A unit that waits for rows may borrow; what it changes must not fail for want of the room they take.
+    if (evictor.limit !== Infinity && residents.link?.checkpoint != null)
+      arena.limit = evictor.limit + (set !== null && set.pinnedBytes > 0 ? OVERDRAFT_BYTES : 0);
     residents.begin(set);
     this.journal.begin();
   }
@@ -169,30 +250,45 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   }
 
   workingSet(): WorkingSet {
-    return new RowSet(this.residents);
+    return new RowSet(this.fetcher);
   }
 
   faultAtRandom(seed: number, chance: number): void {
-    this.residents.faultAtRandom(seed, chance);
+    const { residents } = this;
+    residents.faultAtRandom(seed, chance);
+    residents.tracking = chance > 0 || residents.tracking;
+  }
+
+  /** Bytes of blocks that the engine has, or will have after a checkpoint, and that no unit of work holds. */
+  evictableBytes(): number {
+    const { residents, arena } = this;
+    if (residents.link === null) return 0;
+    let fixed = residents.pinnedBytes;
+    for (const keyspace of this.keyspaces) if (keyspace !== undefined) fixed += keyspace.table.segmentBytes;
+    return Math.max(0, arena.blockBytes - fixed);
   }
 
   residency(): Residency {
-    const { residents } = this;
+    const { residents, evictor } = this;
     let keys = 0;
-    for (const { keyspace } of this.databases) keys += keyspace.size;
+    let residentKeys = 0;
+    for (const { keyspace } of this.databases) {
+      keys += keyspace.size;
+      residentKeys += keyspace.complete ? keyspace.size : Math.min(keyspace.size, keyspace.table.count);
+    }
     return {
-      complete: true,
-      residentKeys: keys,
+      complete: !residents.tracking,
+      residentKeys,
       keys,
       faults: residents.faults,
       fetchRounds: residents.fetchRounds,
-      fetchedRows: 0,
-      absentRows: 0,
+      fetchedRows: residents.fetchedRows,
+      absentRows: residents.absentRows,
       roundsMax: residents.roundsMax,
       waiting: residents.waiting,
-      evictedKeys: 0,
-      evictedPages: 0,
-      pinnedBytes: this.arena.dirtyBytes + this.arena.cutBytes,
+      evictedKeys: evictor.evictedKeys,
+      evictedPages: evictor.evictedPages,
+      pinnedBytes: this.arena.dirtyBytes + this.arena.cutBytes + residents.pinnedBytes,
       warmedRows: 0,
       warming: false,
       filterBytes: 0,
@@ -233,7 +329,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   flush(index: number): void {
     const database = this.databases[index];
     const keyspace = database.keyspace;
-    if (keyspace.table.count === 0 && keyspace.expiry.record === 0) return;
+    if (keyspace.size === 0 && keyspace.table.count === 0 && keyspace.expiry.record === 0) return;
     const purges = this.purgeList.waitingLength;
     this.arena.journal?.onRollback(() => {
       this.keyspaces[database.keyspace.number] = undefined;
@@ -269,7 +365,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     let expired = 0;
     for (const database of this.databases) {
       for (;;) {
-        const removed = this.expireFirst(database);
+        const removed = this.expireFirst(database, expired > 0);
         if (removed < 0) break;
         expired += removed;
         if ((expired & 15) === 0 && performance.now() >= end) return expired;
@@ -278,11 +374,28 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return expired;
   }
 
-  /** Removes the keys of the earliest deadline's first hash; -1 when nothing is due. */
-  private expireFirst(database: TierDatabase): number {
+  /**
+   * Whether the keys of the first entry's hash are in memory. If not, it ends the step (`begun`), or
+   * wants those of a number of due entries at once.
+   */
+  private knowsFirst(keyspace: Keyspace, begun: boolean): boolean {
+    if (keyspace.complete) return true;
+    const { residents } = this;
+    const known = (hash: number): boolean =>
+      (residents.set?.knownUntil(keyspace, hash >>> 0) ?? -1) > hash >>> 0;
+    if (known(keyspace.expiry.firstHash)) return true;
+    if (begun) return false;
+    keyspace.expiry.forEachDue(this.nowMs, EXPIRED_A_STEP, (hash) => {
+      if (!known(hash)) residents.wanted.push({ kind: 'hash', keyspace, hash });
+    });
+    return residents.fault();
+  }
+
+  /** Removes the keys of the earliest deadline's first hash; -1 when nothing is due or the step ends. */
+  private expireFirst(database: TierDatabase, begun: boolean): number {
     const { keyspace } = database;
     const deadline = keyspace.expiry.first();
-    if (deadline > this.nowMs) return -1;
+    if (deadline > this.nowMs || !this.knowsFirst(keyspace, begun)) return -1;
     const hash = keyspace.expiry.firstHash;
     const due: number[] = [];
     keyspace.table.forHash(hash, (ref) => {
@@ -344,6 +457,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const word = (record & arena.unitMask) << 2;
     const i32 = arena.i32[record >>> arena.chunkShift];
     const prefix = word + (payloadOffset(i32[word]) >>> 2);
+    this.wantPages(from, i32[prefix + NEXT_PAGE_WORD]);
+    arena.reserve(collections.resident[from] * PAGE_BYTES);
     i32[prefix] = slot;
     i32[prefix + 1] = collections.id[slot] | 0;
     i32[prefix + 2] = Math.floor(collections.id[slot] / 2 ** 32);
@@ -364,10 +479,20 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     });
   }
 
-  /** Bytes of the blocks of a collection. */
-  collectionBytes(slot: number): number {
-    let bytes = this.collections.tableBytes(slot);
-    this.collections.forEachPage(slot, (_, ref) => (bytes += this.arena.sizeOf(ref)));
+  /** Faults unless all pages of a collection, whose numbers end before `next`, are in memory. */
+  private wantPages(slot: number, next: number): void {
+    const { collections, residents } = this;
+    if (collections.resident[slot] === next - 1) return;
+    for (let number = 1; number < next; number++) {
+      if (collections.find(slot, number) === 0) residents.missPage(slot, collections.id[slot], number, next);
+    }
+  }
+
+  /** Bytes that the blocks of a collection take, or would if all of its pages, which end before `next`, were in memory. */
+  collectionBytes(slot: number, next: number): number {
+    const { collections } = this;
+    let bytes = collections.tableBytes(slot) + (next - 1 - collections.resident[slot]) * PAGE_BYTES;
+    collections.forEachPage(slot, (_, ref) => (bytes += this.arena.sizeOf(ref)));
     return bytes;
   }
 
@@ -396,6 +521,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   endCut(applied: boolean): void {
     this.arena.endCut(applied);
     if (applied) {
+      this.residents.applied++;
       for (const word of this.deleted) this.settled.push(word);
       this.purgeList.settle(this.cutNumber);
     }
@@ -442,7 +568,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return sink.written().toString('hex', 8);
   }
 
-  private keyspaceOf(record: number): Keyspace {
+  keyspaceOf(record: number): Keyspace {
     const { arena } = this;
     const word = arena.i32[record >>> arena.chunkShift][((record & arena.unitMask) << 2) + 1];
     return this.keyspaces[word >>> 16] as Keyspace;
@@ -535,9 +661,10 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return this.reader.damaged(key, keyStart, keyEnd);
   }
 
-  recovered(): void {
+  recovered(complete = true): void {
     const { reader } = this;
+    if (reader !== null && !complete) this.residents.tracking = true;
     this.reader = null;
-    reader?.finish();
+    reader?.finish(complete);
   }
 }

@@ -52,9 +52,14 @@ export class TreeCursor {
 
   /** The block of a child. */
   childRef(ref: number, slot: number): number {
+    return this.pages.ref(this.childNumber(ref, slot));
+  }
+
+  /** The page number of a child. */
+  childNumber(ref: number, slot: number): number {
     const { arena } = this;
     const w = ((ref & arena.unitMask) << 2) + HEADER_WORDS + slot * this.innerStride + this.keyWords;
-    return this.pages.ref(arena.i32[ref >>> arena.chunkShift][w]);
+    return arena.i32[ref >>> arena.chunkShift][w];
   }
 
   /** Moves the cursor to the element of that rank; without a search when it is there. False when there is none. */

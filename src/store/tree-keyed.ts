@@ -245,8 +245,9 @@ export class KeyedTree extends SearchTree {
     const { arena, leafStride: stride } = this;
     const { pageBytes } = this.pages;
     const parent = this.pathRef[level];
-    const left = this.childRef(parent, slot);
-    const right = this.childRef(parent, slot + 1);
+    const left = this.pages.resident(this.childNumber(parent, slot));
+    const right = this.pages.resident(this.childNumber(parent, slot + 1));
+    if (left === 0 || right === 0) return false;
     const to = left >>> arena.chunkShift;
     const from = right >>> arena.chunkShift;
     const l = (left & arena.unitMask) << 2;

@@ -281,8 +281,9 @@ export class ListTree extends Tree {
   private mergePair(level: number, slot: number): boolean {
     const { arena } = this;
     const parent = this.pathRef[level];
-    const left = this.childRef(parent, slot);
-    const right = this.childRef(parent, slot + 1);
+    const left = this.pages.resident(this.childNumber(parent, slot));
+    const right = this.pages.resident(this.childNumber(parent, slot + 1));
+    if (left === 0 || right === 0) return false;
     const l = (left & arena.unitMask) << 2;
     const r = (right & arena.unitMask) << 2;
     const to = left >>> arena.chunkShift;

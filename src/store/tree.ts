@@ -286,12 +286,11 @@ export abstract class Tree extends TreeCursor {
     while (this.height > 0 && this.entries(ref) === 1) {
       this.arena.touch(ref);
       this.dropSeparator(ref, 0);
-      const child = this.childRef(ref, 0);
+      this.root = this.childNumber(ref, 0);
       this.pages.free(ref);
-      ref = child;
       this.height--;
+      ref = this.pages.ref(this.root);
     }
-    this.root = this.pages.number(ref);
   }
 
   /** Merges the inner page at `level` with a neighbour when both are small enough. */
@@ -304,13 +303,14 @@ export abstract class Tree extends TreeCursor {
     if (slot > 0) this.mergeInnerPair(level - 1, slot - 1);
   }
 
-  /** Merges the children `slot` and `slot + 1` of the inner page at `level`. False when they do not fit. */
+  /** Merges the children `slot` and `slot + 1` of the inner page at `level`. False when they do not fit, or one is not in memory. */
   private mergeInnerPair(level: number, slot: number): boolean {
     const { arena, keyWords, innerStride: stride } = this;
     const { pageBytes } = this.pages;
     const parent = this.pathRef[level];
-    const left = this.childRef(parent, slot);
-    const right = this.childRef(parent, slot + 1);
+    const left = this.pages.resident(this.childNumber(parent, slot));
+    const right = this.pages.resident(this.childNumber(parent, slot + 1));
+    if (left === 0 || right === 0) return false;
     if (
       this.innerUsed(left) + this.innerUsed(right) + this.separatorBytes(parent, slot + 1) >
       this.mergedMax

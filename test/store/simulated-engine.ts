@@ -112,10 +112,13 @@ export class SimulatedEngine implements Engine {
     await this.begin();
     const start = Buffer.from(options.start).latin1Slice();
     const end = options.end === undefined ? null : Buffer.from(options.end).latin1Slice();
-    const keys = [...this.rows.keys()].filter((key) => key >= start && (end === null || key < end)).sort();
-    for (let i = 0; i < keys.length; i += 50) {
+    const rows = [...this.rows]
+      .filter(([key]) => key >= start && (end === null || key < end))
+      .map(([key, value]) => ({ key, value }))
+      .sort((a, b) => (a.key < b.key ? -1 : 1));
+    for (let i = 0; i < rows.length; i += 50) {
       await this.begin();
-      yield pack(keys.slice(i, i + 50).map((key) => ({ key, value: this.rows.get(key)! })));
+      yield pack(rows.slice(i, i + 50));
     }
   }
 

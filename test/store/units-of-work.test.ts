@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest';
 import { Slice } from '../../src/bytes/slice.ts';
-import { OutOfTierError, RowFault, Type, type WorkingSet } from '../../src/store/api.ts';
+import { OutOfTierError, Type } from '../../src/store/api.ts';
 import { Tier } from '../../src/store/tier.ts';
 import { ModelStore } from '../model/store.ts';
 import { Random, seeds } from './random.ts';
 import { contentOf, randomOperation, run, type Operation } from './store-operations.ts';
+import { unit } from './unit-of-work.ts';
 
 const DATABASES = 2;
 
@@ -12,28 +13,6 @@ function newTier(limit?: number): Tier {
   const tier = new Tier({ databases: DATABASES, chunkBytes: 1 << 20, limit });
   tier.now = 1;
   return tier;
-}
-
-/** Does the work as a unit; returns how often it was rolled back. */
-async function unit(tier: Tier, work: () => void): Promise<number> {
-  let set: WorkingSet | null = null;
-  try {
-    for (;;) {
-      tier.begin(set);
-      try {
-        work();
-        tier.commit();
-        return set?.rounds ?? 0;
-      } catch (error) {
-        tier.rollback();
-        if (!(error instanceof RowFault)) throw error;
-        set ??= tier.workingSet();
-        await set.fetch();
-      }
-    }
-  } finally {
-    set?.release();
-  }
 }
 
 it.each(seeds(4))(

@@ -1,0 +1,193 @@
+/**
+ * Takes clean blocks out of memory when it is nearly used up: CLOCK. A hand goes round the slabs of the
+ * arena; a record or page that has been used since the hand was there stays once more, one that was
+ * not goes, if the engine has it as it lies and no unit of work waits for it. Where only dirty blocks
+ * are left, a checkpoint makes them clean.
+ */
+import { OutOfTierError } from './api.ts';
+import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
+import type { CollectionTable } from './collection-table.ts';
+import type { Keyspace } from './keyspace.ts';
+import { FLAG_DAMAGED, FLAG_TREE, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } from './record.ts';
+import type { Residents } from './residents.ts';
+import type { RowWriter } from './row-format.ts';
+
+/** CPU time of one slice. */
+const SLICE_MS = 2;
+/** What a fetch may spend on room for its rows. */
+const FETCH_SLICE_MS = 5;
+/** With so much to spare the hand stops: this part of where it began. */
+const STOP_SHARE = 1 / 32;
+/** Bytes above the limit that rows of waiting units of work may take, all together. */
+export const OVERDRAFT_BYTES = 128 * 1024 * 1024;
+/** What an arena of any limit may hold: dirty rows and what one command needs. */
+export const WORKING_BYTES = 16 * 1024 * 1024;
+
+export interface EvictorGround {
+  readonly arena: Arena;
+  readonly collections: CollectionTable;
+  readonly residents: Residents;
+  readonly rows: RowWriter;
+  keyspaceOf(record: number): Keyspace | undefined;
+}
+
+export class Evictor {
+  evictedKeys = 0;
+  evictedPages = 0;
+  longestSliceMs = 0;
+  /** Bytes of slabs from which on the hand moves. */
+  from = Infinity;
+  /** Bytes of slabs that commands may fill. */
+  limit = Infinity;
+
+  private readonly ground: EvictorGround;
+  private readonly arena: Arena;
+  private slab = 0;
+  private awake = false;
+  /** Blocks that the hand has freed or warned. */
+  private moved = 0;
+  private checkpointing: Promise<void> | null = null;
+
+  constructor(ground: EvictorGround) {
+    this.ground = ground;
+    this.arena = ground.arena;
+  }
+
+  /** Begins, or goes on, in turns of its own while there is too much in memory. */
+  wake(): void {
+    if (this.awake || this.arena.slabBytes <= this.from || this.ground.residents.link === null) return;
+    this.awake = true;
+    setImmediate(() => this.run());
+  }
+
+  private run(): void {
+    this.awake = false;
+    const { residents } = this.ground;
+    if (residents.link === null) return;
+    const outcome = this.sweep(SLICE_MS, this.from * (1 - STOP_SHARE));
+    if (outcome === 'more') this.wake();
+    else if (outcome === 'nothing' && this.arena.dirtyBytes * 4 > this.from) {
+      this.checkpoint().then(
+        () => this.wake(),
+        () => undefined,
+      );
+    }
+  }
+
+  /** One checkpoint for all that want one. */
+  private checkpoint(): Promise<void> {
+    const take = this.ground.residents.link?.checkpoint ?? null;
+    if (take === null) return Promise.reject(new Error('no checkpoint can be taken'));
+    this.checkpointing ??= take().finally(() => {
+      this.checkpointing = null;
+    });
+    return this.checkpointing;
+  }
+
+  /** Room for rows that are fetched: within the limit if possible, else within the overdraft. */
+  roomForFetch(bytes: number): void {
+    const { arena } = this;
+    if (arena.slabBytes + bytes > this.from) {
+      this.sweep(FETCH_SLICE_MS, this.from - bytes);
+      this.wake();
+    }
+    const most = Math.max(this.limit, WORKING_BYTES) + OVERDRAFT_BYTES;
+    if (arena.slabBytes + bytes > most) {
+      throw new OutOfTierError(
+        `the rows that waiting commands need exceed tier-memory (${this.limit} bytes) and the overdraft (${OVERDRAFT_BYTES} bytes)`,
+      );
+    }
+  }
+
+  /** Room for a change that needs `bytes`; rejects when there is none to be had. */
+  async makeRoom(bytes: number): Promise<void> {
+    const { arena } = this;
+    const target = arena.limit - arena.roomFor(bytes);
+    for (let checkpoints = 0; target > 0; checkpoints++) {
+      while (arena.slabBytes > target && this.sweep(SLICE_MS, target) === 'more') {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      if (arena.slabBytes <= target) return;
+      if (checkpoints === 2) break;
+      await this.checkpoint();
+    }
+    throw new OutOfTierError(`the memory tier is full (tier-memory ${arena.limit} bytes)`);
+  }
+
+  /**
+   * Moves the hand for about `budgetMs` or until slabs take at most `target` bytes. `nothing`: it went
+   * round without finding a block that could leave.
+   */
+  sweep(budgetMs: number, target: number): 'done' | 'more' | 'nothing' {
+    const { arena } = this;
+    const started = performance.now();
+    let slabs = 0;
+    let idle = 0;
+    let outcome: 'done' | 'more' | 'nothing' = 'done';
+    while (arena.slabBytes > target) {
+      this.slab = arena.nextSlab(this.slab);
+      const { moved } = this;
+      if (this.slab !== 0) arena.forEachBlock(this.slab, this.visit);
+      idle = this.moved === moved ? idle + 1 : 0;
+      if (idle > 2 * arena.slabsInUse + 2) {
+        outcome = 'nothing';
+        break;
+      }
+      if ((++slabs & 3) === 0 && performance.now() - started >= budgetMs) {
+        outcome = 'more';
+        break;
+      }
+    }
+    this.longestSliceMs = Math.max(this.longestSliceMs, performance.now() - started);
+    return outcome;
+  }
+
+  private readonly visit = (ref: number): void => {
+    const { arena } = this;
+    const { residents } = this.ground;
+    const head = arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2];
+    const kind = head >>> KIND_SHIFT;
+    if (kind === Kind.Plain || kind === Kind.Free || !arena.isClean(ref)) return;
+    if (arena.wasUsed(ref)) {
+      this.moved++;
+      return;
+    }
+    if (residents.isPinned(ref)) return;
+    if (kind === Kind.Page ? this.evictPage(ref) : this.evictRecord(ref, head)) {
+      this.moved++;
+      residents.tracking = true;
+    }
+  };
+
+  private evictPage(ref: number): boolean {
+    const { arena } = this;
+    const { collections } = this.ground;
+    const word = (ref & arena.unitMask) << 2;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const slot = i32[word + 3];
+    if (collections.record[slot] === 0) return false;
+    const keyspace = this.ground.keyspaceOf(collections.record[slot]);
+    if (keyspace === undefined || keyspace.droppedAt !== 0) return false;
+    collections.place(slot, i32[word + 2], 0);
+    arena.free(ref);
+    this.evictedPages++;
+    return true;
+  }
+
+  private evictRecord(ref: number, head: number): boolean {
+    const { collections, rows } = this.ground;
+    const type = (head >>> TYPE_SHIFT) & TYPE_MASK;
+    // A mark of damage is in memory alone.
+    if (type === TYPE_SYSTEM || (head & FLAG_DAMAGED) !== 0) return false;
+    const keyspace = this.ground.keyspaceOf(ref);
+    if (keyspace === undefined || keyspace.droppedAt !== 0 || keyspace.held > 0) return false;
+    if ((head & FLAG_TREE) !== 0) {
+      const slot = keyspace.collection(ref);
+      if (collections.resident[slot] !== 0) return false;
+      collections.unload(slot);
+    }
+    keyspace.evict(ref, rows.hashOf(ref), type);
+    if (type !== 0) this.evictedKeys++;
+    return true;
+  }
+}

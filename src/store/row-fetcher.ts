@@ -1,0 +1,320 @@
+/**
+ * Brings rows of the engine into memory for the units of work that wait for them.
+ */
+import { Slice, viewOf } from '../bytes/slice.ts';
+import { DAMAGED_LENGTH, DELETE_LENGTH, type PackedKeys } from '../engines/engine.ts';
+import { PAGE_BYTES, type Arena } from './arena.ts';
+import type { CollectionTable } from './collection-table.ts';
+import type { Evictor } from './evictor.ts';
+import type { Keyspace } from './keyspace.ts';
+import { PageError } from './pages.ts';
+import { TYPE_SYSTEM } from './record.ts';
+import type { Residents } from './residents.ts';
+import { EXPIRY_ROW_BYTES, hashRange, KEY_ROW_PREFIX, pageRowKey, RowKind, type RowWriter } from './row-format.ts';
+import type { RowReader } from './row-reader.ts';
+import type { RowSet } from './row-set.ts';
+import { RowError } from './row-source.ts';
+import { RowWalk } from './row-walk.ts';
+import type { RowWant } from './row-want.ts';
+
+/** Rows asked for in one call. */
+const ROWS_A_CALL = 1024;
+/** Pages read ahead of a fault at most: 32 MB. */
+const AHEAD_MAX = 16 * 1024;
+/** What a key's row is taken to need before it is there. */
+const KEY_BYTES = 256;
+const SCAN_CHUNK_BYTES = 256 * 1024;
+/** Scans under way at a time. */
+const SCANS_AT_A_TIME = 16;
+
+type KeyWant = Extract<RowWant, { kind: 'key' }>;
+type PageWant = Extract<RowWant, { kind: 'page' }>;
+
+export interface FetcherGround {
+  readonly arena: Arena;
+  readonly collections: CollectionTable;
+  readonly residents: Residents;
+  readonly evictor: Evictor;
+  /** New with each meta row that is restored. */
+  readonly rows: RowWriter;
+  readonly fetchReader: RowReader;
+  keyspaceOf(record: number): Keyspace | undefined;
+}
+
+export class RowFetcher {
+  readonly arena: Arena;
+  readonly residents: Residents;
+  private readonly ground: FetcherGround;
+
+  constructor(ground: FetcherGround) {
+    this.ground = ground;
+    this.arena = ground.arena;
+    this.residents = ground.residents;
+  }
+
+  /** Brings what is wanted and not there, and pins it for the set. */
+  async fetch(set: RowSet, wants: RowWant[]): Promise<void> {
+    const rows: (KeyWant | PageWant)[] = [];
+    for (const want of wants) {
+      if (want.kind === 'key') rows.push(want);
+      else if (want.kind === 'page') this.readAhead(set, want, rows);
+    }
+    const scans = wants.filter((want) => want.kind === 'hash' || want.kind === 'keys');
+    const room = wants.find((want) => want.kind === 'room');
+    if (room?.kind === 'room') await this.ground.evictor.makeRoom(room.bytes);
+    await this.fetchRows(set, rows);
+    for (let i = 0; i < scans.length; i += SCANS_AT_A_TIME) {
+      await Promise.all(scans.slice(i, i + SCANS_AT_A_TIME).map((want) => this.scan(set, want)));
+    }
+    // With nothing to wait for, the unit still runs again in another turn of the microtasks.
+    await Promise.resolve();
+  }
+
+  /** A working set was given up: what it held may leave. */
+  released(): void {
+    this.ground.evictor.wake();
+  }
+
+  /** The page and those after it by number: the more, the more often the unit has faulted. */
+  private readAhead(set: RowSet, want: PageWant, rows: (KeyWant | PageWant)[]): void {
+    const { collections } = this.ground;
+    const ahead = Math.min(AHEAD_MAX, 2 ** Math.max(0, set.rounds - 2));
+    rows.push(want);
+    let left = ahead;
+    // Around the end, because chains of overflow pages go downwards.
+    for (let step = 1; left > 1 && step < want.next; step++) {
+      for (const number of [want.number + step, want.number - step]) {
+        if (number < 1 || number >= want.next || collections.find(want.slot, number) !== 0) continue;
+        rows.push({ ...want, number, ahead: true });
+        if (--left <= 1) break;
+      }
+    }
+  }
+
+  /** The block of what is wanted, 0 when it must be fetched, -1 when it has become pointless. */
+  private present(want: KeyWant | PageWant): number {
+    if (want.kind === 'key') {
+      const { keyspace, hash, key } = want;
+      if (keyspace.droppedAt !== 0) return -1;
+      return keyspace.table.find(hash, key.view, key.start, key.end);
+    }
+    const { collections } = this.ground;
+    if (collections.id[want.slot] !== want.id || collections.record[want.slot] === 0) return -1;
+    return collections.find(want.slot, want.number);
+  }
+
+  private async fetchRows(set: RowSet, wants: (KeyWant | PageWant)[]): Promise<void> {
+    for (let i = 0; i < wants.length; i += ROWS_A_CALL) {
+      await this.fetchSome(set, wants.slice(i, i + ROWS_A_CALL));
+    }
+  }
+
+  private async fetchSome(set: RowSet, wants: (KeyWant | PageWant)[]): Promise<void> {
+    const { residents } = this;
+    for (;;) {
+      if (set.released) return;
+      const missing: (KeyWant | PageWant)[] = [];
+      for (const want of wants) {
+        const ref = this.present(want);
+        if (ref === 0) missing.push(want);
+        else if (ref !== -1) set.pin(ref);
+      }
+      if (missing.length === 0) return;
+      if (residents.link === null) throw new Error('rows are wanted of a tier without an engine');
+      this.roomFor(missing);
+      const { applied } = residents;
+      const found = await residents.link.engine.getMany(this.pack(missing));
+      if (set.released) return;
+      if (residents.applied !== applied) {
+        wants = missing;
+        continue;
+      }
+      this.take(set, missing, found.bytes);
+      return;
+    }
+  }
+
+  /** Room for rows that were read, or about to be, within the tier and its overdraft. */
+  private roomFor(wants: readonly (KeyWant | PageWant)[]): void {
+    let bytes = 0;
+    for (const want of wants) bytes += want.kind === 'page' ? PAGE_BYTES : KEY_BYTES;
+    this.ground.evictor.roomForFetch(bytes);
+  }
+
+  private pack(wants: readonly (KeyWant | PageWant)[]): PackedKeys {
+    const { rows } = this.ground;
+    const keys = wants.map((want) =>
+      want.kind === 'page'
+        ? pageRowKey(want.id, want.number)
+        : rows.keyRowKey(want.keyspace.id, want.hash, want.key),
+    );
+    let length = 0;
+    for (const key of keys) length += 4 + key.length;
+    const bytes = new ArrayBuffer(length);
+    const memory = Buffer.from(bytes);
+    let at = 0;
+    for (const key of keys) {
+      at = memory.writeUInt32LE(key.length, at);
+      at += key.copy(memory, at);
+    }
+    return { bytes, length, count: keys.length };
+  }
+
+  /** Puts what was read into memory; rows come in the order of what was asked for. */
+  private take(set: RowSet, wants: readonly (KeyWant | PageWant)[], memory: ArrayBuffer): void {
+    const { residents } = this;
+    const bytes = Buffer.from(memory);
+    const view = viewOf(memory);
+    let at = 0;
+    for (const want of wants) {
+      const keyStart = at + 8;
+      const valueStart = keyStart + view.getUint32(at, true);
+      const valueLength = view.getUint32(at + 4, true);
+      at = valueStart + (valueLength >= DAMAGED_LENGTH ? 0 : valueLength);
+      const present = this.present(want);
+      if (present !== 0) {
+        if (present !== -1) set.pin(present);
+        continue;
+      }
+      let ref: number;
+      if (valueLength === DELETE_LENGTH) {
+        if (want.kind === 'page') {
+          if (!want.ahead) this.damagedPage(want);
+          continue;
+        }
+        residents.absentRows++;
+        ref = want.keyspace.installAbsent(want.key, want.hash);
+      } else {
+        residents.fetchedRows++;
+        ref = this.installSound(want, bytes, keyStart, valueStart, at, valueLength === DAMAGED_LENGTH);
+      }
+      if (ref !== 0) set.pin(ref);
+    }
+  }
+
+  /** Puts a row into memory; one that is not as it was written marks its key's value as damaged. Returns its block, 0 when it is none. */
+  private installSound(
+    want: KeyWant | PageWant,
+    bytes: Buffer,
+    keyStart: number,
+    valueStart: number,
+    end: number,
+    damaged: boolean,
+  ): number {
+    try {
+      if (!damaged) return this.install(want, bytes, keyStart, valueStart, end);
+    } catch (error) {
+      if (!(error instanceof RowError)) throw error;
+    }
+    if (want.kind === 'key') return this.ground.fetchReader.fetchedDamagedKey(want.keyspace, want.key, want.hash);
+    if (!want.ahead) this.damagedPage(want);
+    return 0;
+  }
+
+  /** A page that is needed is damaged or missing: so is its key's value. */
+  private damagedPage(want: PageWant): void {
+    const record = this.ground.collections.record[want.slot];
+    const keyspace = this.ground.keyspaceOf(record);
+    if (keyspace?.type(record) === TYPE_SYSTEM)
+      throw new PageError(`page ${want.number} of the expiry index with id ${want.id} is damaged`);
+    keyspace?.markDamaged(record);
+  }
+
+  private install(
+    want: KeyWant | PageWant,
+    bytes: Buffer,
+    keyStart: number,
+    valueStart: number,
+    end: number,
+  ): number {
+    const reader = this.ground.fetchReader;
+    return want.kind === 'page'
+      ? reader.fetchedPage(want.slot, want.number, bytes, keyStart, valueStart, end)
+      : reader.fetchedKey(want.keyspace, bytes, keyStart, valueStart, end);
+  }
+
+  /** Brings all keys of one hash, or of a stretch of hashes. */
+  private async scan(set: RowSet, want: RowWant): Promise<void> {
+    if (want.kind === 'hash') {
+      const from = want.hash >>> 0;
+      await this.scanHashes(set, want.keyspace, from, from + 1, Infinity);
+    } else if (want.kind === 'keys') {
+      // Long keys, of which there are few, for the whole stretch that the others are brought for.
+      await this.scanHashes(set, want.keyspace, want.from, 2 ** 32, want.count);
+    }
+  }
+
+  private async scanHashes(
+    set: RowSet,
+    keyspace: Keyspace,
+    from: number,
+    to: number,
+    count: number,
+  ): Promise<void> {
+    const { residents } = this;
+    for (;;) {
+      if (set.released || keyspace.droppedAt !== 0) return;
+      const { applied } = residents;
+      const end = await this.scanKind(RowKind.Key, set, keyspace, from, to, count, applied);
+      if (
+        end >= 0 &&
+        (await this.scanKind(RowKind.LongKey, set, keyspace, from, end, Infinity, applied)) >= 0
+      ) {
+        set.addKnown(keyspace, from, end);
+        return;
+      }
+    }
+  }
+
+  /**
+   * Brings the rows of one kind whose hashes are in [from, to), about `count` of them, whole hashes only;
+   * returns where it stopped, -1 when it has to be done again.
+   */
+  private async scanKind(
+    kind: number,
+    set: RowSet,
+    keyspace: Keyspace,
+    from: number,
+    to: number,
+    count: number,
+    applied: number,
+  ): Promise<number> {
+    const { residents } = this;
+    if (residents.link === null) throw new Error('rows are wanted of a tier without an engine');
+    let rows = 0;
+    let last = -1;
+    for await (const chunk of residents.link.engine.scan({
+      ...hashRange(kind, keyspace.id, from, to),
+      chunkBytes: Math.min(SCAN_CHUNK_BYTES, Math.max(4096, count * KEY_BYTES)),
+    })) {
+      if (set.released || keyspace.droppedAt !== 0 || residents.applied !== applied) return -1;
+      this.ground.evictor.roomForFetch(chunk.length);
+      const walk = new RowWalk(chunk);
+      while (walk.next()) {
+        const hash = walk.bytes.readUInt32BE(walk.keyStart + EXPIRY_ROW_BYTES);
+        if (rows >= count && hash !== last) return residents.applied === applied ? hash : -1;
+        last = hash;
+        rows++;
+        const ref = this.scanned(keyspace, walk, hash | 0);
+        residents.fetchedRows++;
+        if (ref !== 0) set.pin(ref);
+      }
+    }
+    return residents.applied === applied ? to : -1;
+  }
+
+  /** Puts a scanned row into memory; returns its block, 0 when the row does not tell whose it is. */
+  private scanned(keyspace: Keyspace, walk: RowWalk, hash: number): number {
+    const { fetchReader } = this.ground;
+    try {
+      if (!walk.damaged)
+        return fetchReader.fetchedKey(keyspace, walk.bytes, walk.keyStart, walk.valueStart, walk.end);
+    } catch (error) {
+      if (!(error instanceof RowError)) throw error;
+    }
+    if (walk.bytes[walk.keyStart] !== RowKind.Key) return 0;
+    const key = Slice.from(walk.bytes.subarray(walk.keyStart + KEY_ROW_PREFIX, walk.valueStart));
+    const present = keyspace.table.find(hash, key.view, key.start, key.end);
+    return present !== 0 ? present : fetchReader.fetchedDamagedKey(keyspace, key, hash);
+  }
+}
