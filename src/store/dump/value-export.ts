@@ -60,7 +60,7 @@ export class ValueExport {
     const { scratch, key } = this;
     const { arena, collections } = scratch;
     const keyspace = scratch.database(0).keyspace;
-    this.root = keyspace.install(key.key, 0, type, payload, 0, 0);
+    this.root = keyspace.install(key.key, 0, type, payload, 0, 0, true);
     this.slot = collections.add(1, this.root);
     const i32 = arena.i32[this.root >>> arena.chunkShift];
     const word = (this.root & arena.unitMask) << 2;
