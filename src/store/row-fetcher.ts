@@ -10,7 +10,14 @@ import type { Keyspace } from './keyspace.ts';
 import { PageError } from './pages.ts';
 import { TYPE_SYSTEM } from './record.ts';
 import type { Residents } from './residents.ts';
-import { EXPIRY_ROW_BYTES, hashRange, KEY_ROW_PREFIX, pageRowKey, RowKind, type RowWriter } from './row-format.ts';
+import {
+  EXPIRY_ROW_BYTES,
+  hashRange,
+  KEY_ROW_PREFIX,
+  pageRowKey,
+  RowKind,
+  type RowWriter,
+} from './row-format.ts';
 import type { RowReader } from './row-reader.ts';
 import type { RowSet } from './row-set.ts';
 import { RowError } from './row-source.ts';
@@ -206,7 +213,8 @@ export class RowFetcher {
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
     }
-    if (want.kind === 'key') return this.ground.fetchReader.fetchedDamagedKey(want.keyspace, want.key, want.hash);
+    if (want.kind === 'key')
+      return this.ground.fetchReader.fetchedDamagedKey(want.keyspace, want.key, want.hash);
     if (!want.ahead) this.damagedPage(want);
     return 0;
   }

@@ -11,7 +11,14 @@ import { KIND_SHIFT, Kind, PAGE_BYTES } from './arena.ts';
 import type { Keyspace, KeyspaceGround } from './keyspace.ts';
 import { HEADER_BYTES, pageRowBytes } from './page.ts';
 import { Type } from './api.ts';
-import { FLAG_TREE, NEXT_PAGE_WORD, TREE_PREFIX_BYTES, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } from './record.ts';
+import {
+  FLAG_TREE,
+  NEXT_PAGE_WORD,
+  TREE_PREFIX_BYTES,
+  TYPE_MASK,
+  TYPE_SHIFT,
+  TYPE_SYSTEM,
+} from './record.ts';
 import {
   EXPIRY_ROW_BYTES,
   KEY_ROW_PREFIX,
