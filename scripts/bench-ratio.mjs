@@ -6,12 +6,16 @@
  * all but the one under test are stopped (SIGSTOP); each row goes round the servers several times,
  * and the medians and their ratios are printed. Ours has its log on and checkpoints running.
  *
- *   npm run bench:ratio -- [--rows SET,GET] [--pipelines 1,16] [--repeats 3] [--seconds 3]
+ * At the end a sustained load: SETs of 5 million keys at random, once per server, until checkpoints
+ * and rewrites of the append-only file have long begun. All of it takes about 40 minutes.
+ *
+ *   npm run bench:ratio -- [--rows SET,GET,SUSTAINED] [--pipelines 1,16] [--repeats 3] [--seconds 3]
  *                          [--engines lmdb,leveldb,rocksdb] [--json FILE]
  */
 import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
+import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -26,6 +30,15 @@ const VALUE_BYTES = 100;
 const CLIENTS = 50;
 /** Pops are measured on collections this much longer than what the row takes. */
 const SPARE = 1.3;
+/** A warm-up is as long as this, at the row's rate so far; before that is known it has these requests. */
+const WARM_SECONDS = 0.3;
+const WARM_REQUESTS = 20_000;
+const WARM_REQUESTS_HEAVY = 2_000;
+/** The sustained load. */
+const SUSTAINED = 'SUSTAINED';
+const SUSTAINED_KEYS = 5_000_000;
+const SUSTAINED_REQUESTS = 10_000_000;
+const SUSTAINED_PIPELINE = 16;
 
 const { values: options } = parseArgs({
   options: {
@@ -45,8 +58,7 @@ const digits = (n) => String(n).padStart(12, '0');
 
 /** name -> redis-benchmark arguments; `fill(n)`: what must stand before n requests are made; `uses`: filled once. */
 const ROWS = {
-  PING_INLINE: { args: ['-t', 'ping_inline'] },
-  PING_BULK: { args: ['-t', 'ping_mbulk'] },
+  PING: { args: ['-t', 'ping_mbulk'] },
   SET: { args: ['-t', 'set'] },
   GET: { args: ['-t', 'get'], uses: 'keys' },
   INCR: { args: ['-t', 'incr'] },
@@ -59,11 +71,11 @@ const ROWS = {
   SPOP: { args: ['-t', 'spop'], fill: 'myset' },
   ZADD: { args: ['-t', 'zadd'], before: ['DEL', 'myzset'] },
   ZPOPMIN: { args: ['-t', 'zpopmin'], fill: 'myzset' },
-  LRANGE_100: { args: ['LRANGE', 'ranged', '0', '99'], uses: 'ranged' },
-  LRANGE_300: { args: ['LRANGE', 'ranged', '0', '299'], uses: 'ranged' },
-  LRANGE_500: { args: ['LRANGE', 'ranged', '0', '499'], uses: 'ranged' },
-  LRANGE_600: { args: ['LRANGE', 'ranged', '0', '599'], uses: 'ranged' },
-  MSET: { args: ['-t', 'mset'] },
+  LRANGE_100: { args: ['LRANGE', 'ranged', '0', '99'], uses: 'ranged', heavy: true },
+  LRANGE_300: { args: ['LRANGE', 'ranged', '0', '299'], uses: 'ranged', heavy: true },
+  LRANGE_500: { args: ['LRANGE', 'ranged', '0', '499'], uses: 'ranged', heavy: true },
+  LRANGE_600: { args: ['LRANGE', 'ranged', '0', '599'], uses: 'ranged', heavy: true },
+  MSET: { args: ['-t', 'mset'], heavy: true },
 };
 
 /** Commands that bring `name` to `n` elements; a generator of argument arrays. */
@@ -134,7 +146,7 @@ async function start(name, command, args) {
     directory,
     path.join(directory, 'output.log'),
   );
-  const server = { name, port, directory, child, filled: new Set() };
+  const server = { name, port, directory, child, filled: new Set(), rates: new Map() };
   servers.push(server);
   for (let i = 0; i < 300 && child.running; i++) {
     const up = await send(port, [['PING']]).then(
@@ -150,22 +162,25 @@ async function start(name, command, args) {
 /** CPU seconds of a process so far; NaN when it has ended. */
 const cpuSeconds = (pid) => sampleProcess(pid)?.cpuSeconds ?? NaN;
 
+/** Of them, those of its first thread: the event loop. */
+const loopSeconds = (pid) =>
+  Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[0]) / 1e9;
+
 /** One redis-benchmark run: rate, and CPU of both sides. */
-async function run(server, row, pipeline, requests) {
-  const args = ['-h', '127.0.0.1', '-p', String(server.port), '-c', String(CLIENTS), '-n', String(requests)];
-  args.push(
-    '-r',
-    String(KEYSPACE),
-    '-d',
-    String(VALUE_BYTES),
-    '-P',
-    String(pipeline),
-    '--csv',
-    ...ROWS[row].args,
-  );
-  const before = cpuSeconds(server.child.pid);
+async function run(server, args, { pipeline, requests, keyspace = KEYSPACE }) {
+  const { pid } = server.child;
+  const before = cpuSeconds(pid);
+  const loopBefore = loopSeconds(pid);
   const began = performance.now();
-  const child = spawn('redis-benchmark', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(
+    'redis-benchmark',
+    [
+      ...['-h', '127.0.0.1', '-p', String(server.port), '-c', String(CLIENTS), '-n', String(requests)],
+      ...['-r', String(keyspace), '-d', String(VALUE_BYTES), '-P', String(pipeline), '--csv'],
+      ...args,
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
   let output = '';
   let errors = '';
   child.stdout.on('data', (chunk) => (output += chunk));
@@ -176,11 +191,13 @@ async function run(server, row, pipeline, requests) {
   clearInterval(sampler);
   const seconds = (performance.now() - began) / 1000;
   const rate = parseBenchmarkCsv(output).at(-1)?.opsPerSecond;
-  if (!(rate > 0)) throw new Error(`${server.name} ${row}: ${errors || output || 'no result'}`);
-  const serverCpu = cpuSeconds(server.child.pid) - before;
+  if (!(rate > 0)) throw new Error(`${server.name} ${args.join(' ')}: ${errors || output || 'no result'}`);
+  const serverCpu = cpuSeconds(pid) - before;
+  const loopCpu = loopSeconds(pid) - loopBefore;
   return {
     rate,
-    cpuMicros: (serverCpu / requests) * 1e6,
+    loopMicros: (loopCpu / requests) * 1e6,
+    otherMicros: (Math.max(0, serverCpu - loopCpu) / requests) * 1e6,
     clientBusy: clientCpu / seconds,
     serverBusy: serverCpu / seconds,
   };
@@ -188,29 +205,58 @@ async function run(server, row, pipeline, requests) {
 
 /** A row on one server: fill, warm up (discarded), measure for about `seconds`. */
 async function measure(server, row, pipeline, seconds) {
-  const { before, fill, uses } = ROWS[row];
+  const { args, before, fill, uses, heavy } = ROWS[row];
   process.kill(server.child.pid, 'SIGCONT');
   try {
+    const prepare = async (requests) => {
+      if (server.bare) return;
+      if (before) await send(server.port, [before]);
+      if (fill) await send(server.port, FILLS[fill](requests * SPARE));
+    };
     if (uses && !server.bare && !server.filled.has(uses)) {
       await send(server.port, FILLS[uses]());
       server.filled.add(uses);
     }
-    const warmRequests = pipeline === 1 ? 40_000 : 200_000;
-    if (before && !server.bare) await send(server.port, [before]);
-    if (fill && !server.bare) await send(server.port, FILLS[fill](warmRequests * SPARE));
-    const warm = await run(server, row, pipeline, warmRequests);
-    const requests = Math.ceil((warm.rate * seconds) / 1000) * 1000;
-    if (before && !server.bare) await send(server.port, [before]);
-    if (fill && !server.bare) await send(server.port, FILLS[fill](requests * SPARE));
-    return await run(server, row, pipeline, requests);
+    const known = server.rates.get(`${row} ${pipeline}`);
+    const warmRequests = known
+      ? Math.ceil(known * WARM_SECONDS)
+      : heavy
+        ? WARM_REQUESTS_HEAVY
+        : WARM_REQUESTS;
+    await prepare(warmRequests);
+    const warm = await run(server, args, { pipeline, requests: warmRequests });
+    const requests = Math.ceil((Math.max(warm.rate, known ?? 0) * seconds) / 1000) * 1000;
+    await prepare(requests);
+    const measured = await run(server, args, { pipeline, requests });
+    server.rates.set(`${row} ${pipeline}`, measured.rate);
+    return measured;
   } finally {
     process.kill(server.child.pid, 'SIGSTOP');
   }
 }
 
-const rows = options.rows ? options.rows.split(',').map((row) => row.toUpperCase()) : Object.keys(ROWS);
-for (const row of rows)
-  if (!ROWS[row]) throw new Error(`unknown row ${row}; rows: ${Object.keys(ROWS).join(' ')}`);
+/** The sustained load on one server, which is empty before and after. */
+async function sustain(server) {
+  process.kill(server.child.pid, 'SIGCONT');
+  try {
+    await send(server.port, [['FLUSHALL']]);
+    return await run(server, ['-t', 'set'], {
+      pipeline: SUSTAINED_PIPELINE,
+      requests: SUSTAINED_REQUESTS,
+      keyspace: SUSTAINED_KEYS,
+    });
+  } finally {
+    await send(server.port, [['FLUSHALL']]);
+    server.filled.clear();
+    process.kill(server.child.pid, 'SIGSTOP');
+  }
+}
+
+const names = [...Object.keys(ROWS), SUSTAINED];
+const wanted = options.rows ? options.rows.split(',').map((row) => row.toUpperCase()) : names;
+for (const row of wanted)
+  if (!names.includes(row)) throw new Error(`unknown row ${row}; rows: ${names.join(' ')}`);
+const rows = wanted.filter((row) => row !== SUSTAINED);
 const engines = options.engines.split(',').filter(Boolean);
 const repeats = Number(options.repeats);
 const seconds = Number(options.seconds);
@@ -221,6 +267,8 @@ for (const engine of engines) {
   await start(engine, process.execPath, (port, dir) => [
     main, 'server', '--engine', engine, '--port', String(port), '--dir', path.join(dir, 'data'),
     '--appendfsync', 'everysec', '--tier-memory', '4gb',
+    // By the bytes that change, not by the time in which the server stands still while others are measured.
+    '--checkpoint-age', '3600',
   ]); // prettier-ignore
 }
 const redis =
@@ -232,47 +280,76 @@ await start('redis aof', 'redis-server', redis('--appendonly', 'yes', '--appendf
 for (const { child } of servers) process.kill(child.pid, 'SIGSTOP');
 
 const results = [];
+const began = performance.now();
 const width = 12;
-const pad = (text) => String(text).padStart(width);
-for (const pipeline of options.pipelines.split(',').map(Number)) {
-  console.log(
-    `\n-c ${CLIENTS} -r ${KEYSPACE} -d ${VALUE_BYTES} -P ${pipeline}: thousand requests/s (CPU us/request), median of ${repeats}; ratios to redis / redis aof`,
+const cellWidth = 24;
+const ratioTo = (entry, name, base) => (entry.servers[name].rate / entry.servers[base].rate).toFixed(2);
+
+/** Two lines: thousand requests a second with the CPU of each, and the ratios. */
+function print(entry) {
+  const measured = servers.filter(({ name }) => name in entry.servers);
+  const cells = measured.map(({ name }) => {
+    const { rate, loopMicros, otherMicros, clientBusy } = entry.servers[name];
+    const cpu = `${loopMicros.toFixed(2)}+${otherMicros.toFixed(2)}`;
+    return `${(rate / 1000).toFixed(1)} (${cpu})${clientBusy > 0.9 ? '*' : ' '}`.padStart(cellWidth);
+  });
+  console.log([entry.row.padEnd(width), ...cells].join(''));
+  const ratios = measured.map(({ name }) =>
+    `${ratioTo(entry, name, 'redis')} / ${ratioTo(entry, name, 'redis aof')} `.padStart(cellWidth),
   );
-  console.log(['row'.padEnd(width), ...servers.map(({ name }) => name.padStart(22))].join(''));
+  console.log([''.padEnd(width), ...ratios].join(''));
+}
+
+const heading = (text, measured) =>
+  console.log(
+    `\n${text}: thousand requests/s (CPU us/request: event loop + other threads); ratios to redis / redis aof\n` +
+      ['row'.padEnd(width), ...measured.map(({ name }) => name.padStart(cellWidth))].join(''),
+  );
+
+for (const pipeline of rows.length === 0 ? [] : options.pipelines.split(',').map(Number)) {
+  heading(
+    `-c ${CLIENTS} -r ${KEYSPACE} -d ${VALUE_BYTES} -P ${pipeline}, ${seconds} s a row, median of ${repeats}`,
+    servers,
+  );
   for (const row of rows) {
     const runs = new Map(servers.map((server) => [server, []]));
     for (let i = 0; i < repeats; i++) {
       for (const server of i % 2 ? [...servers].reverse() : servers) {
-        runs.get(server).push(await measure(server, row, pipeline, seconds));
+        // The floor needs no precision.
+        if (server.bare && i > 0) continue;
+        runs.get(server).push(await measure(server, row, pipeline, server.bare ? 1 : seconds));
       }
     }
     const entry = { row, pipeline, servers: {} };
     for (const [server, list] of runs) {
+      const middle = (field) => median(list.map((run) => run[field]));
       entry.servers[server.name] = {
-        rate: median(list.map((run) => run.rate)),
-        cpuMicros: median(list.map((run) => run.cpuMicros)),
-        clientBusy: median(list.map((run) => run.clientBusy)),
-        serverBusy: median(list.map((run) => run.serverBusy)),
+        rate: middle('rate'),
+        loopMicros: middle('loopMicros'),
+        otherMicros: middle('otherMicros'),
+        clientBusy: middle('clientBusy'),
+        serverBusy: middle('serverBusy'),
         rates: list.map((run) => run.rate),
       };
     }
     results.push(entry);
-    const cells = servers.map(({ name }) => {
-      const { rate, cpuMicros, clientBusy } = entry.servers[name];
-      return `${(rate / 1000).toFixed(1)} (${cpuMicros.toFixed(2)})${clientBusy > 0.9 ? '*' : ' '}`.padStart(
-        22,
-      );
-    });
-    console.log([row.padEnd(width), ...cells].join(''));
-    const ratio = (name, base) => (entry.servers[name].rate / entry.servers[base].rate).toFixed(2);
-    const ratios = servers.map(({ name }) =>
-      `${ratio(name, 'redis')} / ${ratio(name, 'redis aof')} `.padStart(22),
-    );
-    console.log([''.padEnd(width), ...ratios].join(''));
+    print(entry);
   }
 }
+if (wanted.includes(SUSTAINED)) {
+  const measured = servers.filter(({ bare }) => !bare);
+  heading(
+    `${SUSTAINED_REQUESTS} SETs of ${SUSTAINED_KEYS} keys at random, ${VALUE_BYTES} B, -P ${SUSTAINED_PIPELINE}, once`,
+    measured,
+  );
+  const entry = { row: SUSTAINED, pipeline: SUSTAINED_PIPELINE, servers: {} };
+  for (const server of measured) entry.servers[server.name] = await sustain(server);
+  results.push(entry);
+  print(entry);
+}
 console.log(
-  `${pad('*').trim()} redis-benchmark itself used more than 90% of a core: the load generator may be the limit`,
+  `* redis-benchmark itself used more than 90% of a core: the load generator may be the limit\n` +
+    `${((performance.now() - began) / 60_000).toFixed(1)} minutes; load average ${os.loadavg()[0].toFixed(1)}`,
 );
 if (options.json)
   writeFileSync(options.json, JSON.stringify({ when: new Date().toISOString(), options, results }, null, 2));
