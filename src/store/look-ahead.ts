@@ -42,12 +42,12 @@ export class LookAhead {
     this.next = 0;
     for (let i = 0; i < count; i++) {
       const { view, start, end } = keys[i];
-      const hash = hasher.hashRange(view, start, end);
       starts[i] = start;
       ends[i] = end;
-      hashes[i] = hash;
-      refs[i] = table.peek(hash);
+      hashes[i] = hasher.hashRange(view, start, end);
     }
+    // A loop of its own, short enough for the waits of several slots to overlap.
+    for (let i = 0; i < count; i++) refs[i] = table.peek(hashes[i]);
     this.read(count);
   }
 
