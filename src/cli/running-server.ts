@@ -13,6 +13,7 @@ import { VERSION } from '../server/version.ts';
 import { checkpointMemory, type CheckpointOptions } from '../store/checkpoint.ts';
 import { removeTemporary } from '../store/dump/dump-file.ts';
 import { Dumps } from '../store/dump/dumps.ts';
+import { Imports } from '../store/dump/imports.ts';
 import { DUMP_MEMORY } from '../store/dump/save-rdb.ts';
 import { openPersistentStore, type PersistentStore } from '../store/persistent-store.ts';
 import type { RecoveryProgress } from '../store/recovery.ts';
@@ -89,6 +90,7 @@ export class RunningServer {
   private readonly logger: Logger;
   private readonly store: Tier;
   private readonly server: Server;
+  private readonly imports: Imports;
   private persistent: PersistentStore<Tier> | null = null;
   private ending: Promise<void> | null = null;
   private pidFile = '';
@@ -97,8 +99,14 @@ export class RunningServer {
     this.config = config;
     this.logger = openLogger(config);
     this.store = new Tier({ databases: config.number('databases') });
+    this.imports = new Imports(
+      this.store,
+      path.resolve(config.text('dir')),
+      () => this.server.context.encodingLimits,
+    );
     this.server = new Server({
       store: this.store,
+      imports: this.imports,
       loading: true,
       config,
       logger: this.logger,
@@ -135,13 +143,19 @@ export class RunningServer {
       config.onChange(name, () => void Object.assign(limits, checkpointLimits(config)));
     const dumps = new Dumps(this.store);
     removeTemporary(path.resolve(config.text('dir')));
+    this.imports.clean();
     server.attach({
       log: persistent.log,
       sections: this.sections(persistent),
       checkpoint: () => persistent.checkpointer.checkpoint(),
+      holdCheckpoints: async () => {
+        await persistent.checkpointer.hold();
+        return () => persistent.checkpointer.release();
+      },
       dumps,
       writerDelayMs: () => Math.max(persistent.checkpointer.writerDelayMs, dumps.writerDelayMs),
     });
+    void server.importing.settle('what was imported before the start');
     const keys = Array.from({ length: this.store.databaseCount }, (_, i) => this.store.database(i).size);
     logger.info(`ready to accept connections: ${keys.reduce((sum, size) => sum + size, 0)} keys`);
     const { used } = this.store.memory;

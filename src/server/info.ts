@@ -211,6 +211,7 @@ function persistenceSection(server: Server): InfoFields {
     loading: loading === null ? 0 : 1,
     async_loading: 0,
     ...server.persistence.info(),
+    ...server.importing.info(),
     aof_enabled: server.log === null ? 0 : 1,
     aof_rewrite_scheduled: 0,
     aof_last_write_status: server.logWriter.failing ? 'err' : 'ok',

@@ -1,6 +1,7 @@
 /** Recovery's side of the server: the commands of log frames, run again. */
 import { Slice } from '../bytes/slice.ts';
 import { parseRequest, RequestReader } from '../resp/request-parser.ts';
+import type { ImportMode } from '../store/dump/merge.ts';
 import { Client } from './client.ts';
 import type { CommandEntry } from './command-entry.ts';
 import { dispatch } from './dispatch.ts';
@@ -9,6 +10,8 @@ import { keyPositions } from './key-positions.ts';
 import type { Server } from './server.ts';
 import { loadRequest } from './stored-request.ts';
 
+/** How an import begins in the log: id of the copy, what becomes of keys that exist, database or -1, Unix ms. */
+const IMPORT_HEAD = '*5\r\n$6\r\nIMPORT\r\n';
 const MINUS = 45;
 
 export class Replay {
@@ -23,11 +26,34 @@ export class Replay {
     this.client = new Client(server, 0, null);
   }
 
+  /** Runs what is in a frame; an import, which is the first of its frame, takes longer than this call. */
+  run(payload: Slice): Promise<void> | undefined {
+    const { u8, start } = payload;
+    if (u8.latin1Slice(start, start + IMPORT_HEAD.length) === IMPORT_HEAD) return this.import(payload);
+    return this.commands(payload);
+  }
+
+  private async import(payload: Slice): Promise<void> {
+    const { context, options } = this.server;
+    const own = payload.clone();
+    const next = parseRequest(context, own.u8, own.view, own.start, own.end);
+    const [id, mode, database, now] = context.args.slice(1, 5).map((arg) => arg.latin1());
+    if (next < 0 || options.imports === undefined) throw new Error('log: an import that cannot be repeated');
+    await options.imports.replay(id, {
+      mode: mode as ImportMode,
+      database: Number(database),
+      now: Number(now),
+    });
+    if (next === own.end) return;
+    own.start = next;
+    await this.commands(own);
+  }
+
   /**
    * Runs the commands of a frame: no replies, nothing is logged, no limits, no expiry by the clock. Returns
    * a promise when one of them met what is not in memory; the rest runs before it resolves.
    */
-  run(payload: Slice): Promise<void> | undefined {
+  private commands(payload: Slice): Promise<void> | undefined {
     this.client.db = this.server.store.database(0);
     const requests = this.requests(payload);
     return this.goOn(requests) ? undefined : this.rest(requests);

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Slice } from '../bytes/slice.ts';
 import type { RequestLimits } from '../resp/request-parser.ts';
 import type { Store } from '../store/api.ts';
+import type { Imports } from '../store/dump/imports.ts';
 import { Blocking } from './blocking.ts';
 import { Client, Gate } from './client.ts';
 import { CommandClock } from './clock.ts';
@@ -15,6 +16,7 @@ import { Context } from './context.ts';
 import { Cron } from './cron.ts';
 import { describe, DUMP_FAILED } from './errors.ts';
 import { Faults } from './faults.ts';
+import { Importing } from './importing.ts';
 import { Input } from './input.ts';
 import { Keyspace } from './keyspace.ts';
 import { Latency } from './latency.ts';
@@ -62,6 +64,8 @@ export interface Durability {
   sections?: Record<string, () => InfoFields>;
   /** Makes a checkpoint; resolves when it is on disk. */
   checkpoint?: () => Promise<void>;
+  /** Lets no checkpoint begin until the function that it resolves to is called. */
+  holdCheckpoints?: () => Promise<() => void>;
   dumps?: DumpMaker;
   /** Milliseconds by which a turn that writes is to be held up, so that the disk can follow. */
   writerDelayMs?: () => number;
@@ -75,6 +79,8 @@ export interface ServerOptions {
   loading?: boolean;
   config?: Config;
   logger?: Logger;
+  /** Where imported files are kept until a checkpoint holds them. */
+  imports?: Imports;
   /** Ends the process; called once no more commands are taken. */
   shutdown?: (request: ShutdownRequest) => void;
   /** An error after which the state is in doubt: the process must end, with a non-zero code. */
@@ -117,6 +123,7 @@ export class Server {
   readonly blocking: Blocking;
   readonly cron: Cron;
   readonly persistence: Persistence;
+  readonly importing: Importing;
   private readonly replayer: Replay;
 
   /** Null until `attach`; then nothing is logged, and replies leave at the end of their turn. */
@@ -166,6 +173,7 @@ export class Server {
     this.context = new Context(this, nobody, randomBytes(4).readInt32LE());
     this.cron = new Cron(this, nobody);
     this.persistence = new Persistence(this);
+    this.importing = new Importing(this);
     this.store.onExpired = (db, key) => {
       this.statistics.expiredKeys++;
       this.context.expired(db, key);

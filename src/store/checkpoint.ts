@@ -154,6 +154,9 @@ export class Checkpointer {
   /** Set while closing: copying takes all the time there is, until then. */
   private deadline = 0;
   private stopped = false;
+  /** How many want no checkpoint now, and who waits for them. */
+  private held = 0;
+  private readonly released: (() => void)[] = [];
 
   constructor(options: CheckpointerOptions) {
     this.options = options;
@@ -173,7 +176,7 @@ export class Checkpointer {
   private tick(): void {
     const now = Date.now();
     if (this.logBytes === 0) this.dirtySince = now;
-    if (this.running !== null || this.stopped || now < this.notBefore) return;
+    if (this.running !== null || this.held > 0 || this.stopped || now < this.notBefore) return;
     const { limits } = this;
     if (
       this.source.dirtyBytes >= limits.dirtyBytes ||
@@ -211,9 +214,27 @@ export class Checkpointer {
    */
   async checkpoint(): Promise<void> {
     await Promise.resolve(); // never within the command that asks for it
-    while (this.running !== null) await this.running.catch(() => undefined);
+    while (this.running !== null || this.held > 0) {
+      if (this.running !== null) await this.running.catch(() => undefined);
+      else await new Promise<void>((resolve) => this.released.push(resolve));
+    }
     if (this.stopped) throw new Error('the store takes no more checkpoints', { cause: this.lastError });
     await this.run();
+  }
+
+  /**
+   * Keeps checkpoints from beginning until `release`; resolves when none is under way: the engine's rows
+   * then stay those of `info().position`.
+   */
+  async hold(): Promise<void> {
+    this.held++;
+    while (this.running !== null) await this.running.catch(() => undefined);
+  }
+
+  release(): void {
+    this.held--;
+    if (this.held > 0) return;
+    for (const resolve of this.released.splice(0)) resolve();
   }
 
   private run(): Promise<void> {

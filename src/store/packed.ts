@@ -14,7 +14,7 @@ import { ValueRef } from './record.ts';
  * must fit its byte, a length 15 bits.
  */
 export const PACKED_BYTES_MAX = 768;
-const PACKED_COUNT_MAX = 128;
+export const PACKED_COUNT_MAX = 128;
 
 /** The payload as it is now, in memory of its own: what moves to a tree is read from there. */
 export function detachedPayload(value: ValueRef): ValueRef {

@@ -338,6 +338,25 @@ export class Tier implements Store, RowSource, KeyspaceGround {
       this.dropped.pop();
       this.purgeList.truncate(purges);
     });
+    this.discard(keyspace);
+    database.keyspace = this.stage();
+  }
+
+  /** A keyspace that no database leads to yet: it becomes one's by `adopt`, or is given up by `discard`. */
+  stage(): Keyspace {
+    return this.newKeyspace(this.nextDatabaseId++);
+  }
+
+  /** Makes a staged keyspace that of a database, in one step; what the database had is given up. */
+  adopt(index: number, keyspace: Keyspace): void {
+    this.flush(index);
+    const database = this.databases[index];
+    this.discard(database.keyspace);
+    database.keyspace = keyspace;
+  }
+
+  /** Gives a keyspace up: nothing of it is in a cut any more, and its memory is freed in slices. */
+  discard(keyspace: Keyspace): void {
     keyspace.droppedAt = this.cutNumber + 1;
     this.dropped.push(keyspace);
     if (keyspace.bornAt < this.cutNumber) {
@@ -345,7 +364,6 @@ export class Tier implements Store, RowSource, KeyspaceGround {
         this.purgeList.add(kind, keyspace.id, keyspace.droppedAt);
       }
     }
-    database.keyspace = this.newKeyspace(this.nextDatabaseId++);
   }
 
   private newKeyspace(id: number, bornAt = this.cutNumber): Keyspace {

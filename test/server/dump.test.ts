@@ -102,8 +102,8 @@ describe('SAVE', () => {
   it.each(seeds(2))('writes what Redis loads as the same data (SEED=%i)', async (seed) => {
     const { client } = await startArdent();
     const theirs = await redis();
-    await sendAll(client, dumpData(new Random(seed), 300, 3000));
-    await sendAll(theirs, dumpData(new Random(seed), 300, 3000));
+    await sendAll(client, dumpData(new Random(seed), 200, 2000));
+    await sendAll(theirs, dumpData(new Random(seed), 200, 2000));
     expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');
     const check = spawnSync('redis-check-rdb', [dump()], { encoding: 'utf8' });
     expect(check.stdout).toContain('RDB looks OK');
@@ -209,5 +209,132 @@ describe('SHUTDOWN', () => {
     client.write('SHUTDOWN SAVE\r\n');
     expect(await ended).toBe(0);
     expect(existsSync(dump())).toBe(true);
+  });
+});
+
+/** What is in the import's reply, which is a flat list of names and numbers. */
+function counts(reply: string): Record<string, number> {
+  const words = reply.split('\r\n').filter((line) => !/^[*$]/.test(line) && line !== '');
+  const found: Record<string, number> = {};
+  for (let i = 0; i + 1 < words.length; i += 2) found[words[i]] = Number(words[i + 1].replace(':', ''));
+  return found;
+}
+
+async function settled(client: RawClient): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while ((await info(client, 'import_unsettled_bytes')) !== '0' && Date.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** A file that a real Redis has written of random data, and its digest. */
+async function theirFile(
+  seed: number,
+  keys = 150,
+  scale = 1500,
+): Promise<{ file: string; digest: string; keys: number }> {
+  const its = mkdtempSync(path.join(os.tmpdir(), 'ardent-dump-redis-'));
+  stops.push(() => Promise.resolve(rmSync(its, { recursive: true, force: true })));
+  const client = await redis('--dir', its);
+  await sendAll(client, dumpData(new Random(seed), keys, scale));
+  await patiently(client, 'SAVE');
+  let total = 0;
+  for (const [, count] of (await patiently(client, 'INFO', 'keyspace')).matchAll(/keys=(\d+)/g))
+    total += Number(count);
+  return {
+    file: path.join(its, 'dump.rdb'),
+    digest: await patiently(client, 'DEBUG', 'DIGEST'),
+    keys: total,
+  };
+}
+
+describe('IMPORT', () => {
+  it.each(seeds(2))('loads what Redis has saved, and it is there after a kill (SEED=%i)', async (seed) => {
+    const { file, digest, keys } = await theirFile(seed);
+    const { client, child } = await startArdent();
+    const reply = counts(await patiently(client, 'IMPORT', file));
+    expect(reply).toMatchObject({ keys, replaced: 0, skipped: 0, expired: 0 });
+    expect(await patiently(client, 'DEBUG', 'DIGEST')).toBe(digest);
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('exit', resolve));
+    const again = await startArdent();
+    expect(await patiently(again.client, 'DEBUG', 'DIGEST')).toBe(digest);
+    await settled(again.client);
+    expect(readdirSync(path.join(directory, 'imports'))).toEqual([]);
+    again.child.kill('SIGKILL');
+    await new Promise((resolve) => again.child.once('exit', resolve));
+    const last = await startArdent();
+    expect(await patiently(last.client, 'DEBUG', 'DIGEST')).toBe(digest);
+  });
+
+  it('asks what is to become of keys that exist', async () => {
+    const theirs = await redis('--dir', directory);
+    await sendAll(theirs, [['MSET', 'a', 'theirs', 'b', 'theirs'], ['RPUSH', 'l', '1', '2'], ['SAVE']]);
+    const { client } = await startArdent();
+    const file = dump();
+    await sendAll(client, [['MSET', 'a', 'ours', 'c', 'ours', 'd', 'ours', 'e', 'ours']]);
+    expect(await client.send('IMPORT', file)).toMatch(/^-ERR the server holds 4 keys.*nothing was imported/);
+    expect(counts(await client.send('IMPORT', file, 'SKIP'))).toMatchObject({
+      keys: 3,
+      skipped: 1,
+      replaced: 0,
+    });
+    expect(await client.send('MGET', 'a', 'b', 'c')).toBe(
+      '*3\r\n$4\r\nours\r\n$6\r\ntheirs\r\n$4\r\nours\r\n',
+    );
+    expect(await client.send('LRANGE', 'l', '0', '-1')).toBe('*2\r\n$1\r\n1\r\n$1\r\n2\r\n');
+    await client.send('DEL', 'l');
+    expect(counts(await client.send('IMPORT', file, 'REPLACE'))).toMatchObject({ replaced: 2, skipped: 0 });
+    expect(await client.send('MGET', 'a', 'b', 'c')).toBe(
+      '*3\r\n$6\r\ntheirs\r\n$6\r\ntheirs\r\n$4\r\nours\r\n',
+    );
+    expect(counts(await client.send('IMPORT', file, 'REPLACE', 'DB', 3))).toMatchObject({
+      keys: 3,
+      replaced: 0,
+    });
+    expect(await client.send('DBSIZE')).toBe(':6\r\n');
+    await client.send('SELECT', 3);
+    expect(await client.send('DBSIZE')).toBe(':3\r\n');
+    expect(await client.send('IMPORT', file, 'NONSENSE')).toBe('-ERR syntax error\r\n');
+    expect(await client.send('IMPORT', '/no/such/file', 'SKIP')).toMatch(/^-ERR \/no\/such\/file: ENOENT.*/);
+  });
+
+  it('names the place of damage, and loads nothing', async () => {
+    const { file } = await theirFile(1, 60, 200);
+    const bytes = readFileSync(file);
+    const broken = path.join(directory, 'broken.rdb');
+    const { client } = await startArdent();
+    const random = new Random(5);
+    for (let i = 0; i < 8; i++) {
+      const copy = Buffer.from(bytes);
+      copy[random.below(copy.length)] ^= 1 << random.below(8);
+      writeFileSync(broken, i % 2 === 0 ? copy : copy.subarray(0, random.below(copy.length)));
+      const reply = await patiently(client, 'IMPORT', broken);
+      expect(reply).toMatch(/^-ERR .*broken\.rdb: damaged at offset \d+.*: .*; nothing was imported\r\n$/);
+    }
+    expect(await client.send('DBSIZE')).toBe(':0\r\n');
+    expect(readdirSync(path.join(directory, 'imports'))).toEqual([]);
+  });
+
+  it('leaves out what has expired', async () => {
+    const theirs = await redis('--dir', directory);
+    await sendAll(theirs, [
+      ['SET', 'gone', '1', 'PX', '60'],
+      ['SET', 'stays', '1', 'EX', '1000'],
+      ['DEBUG', 'SET-ACTIVE-EXPIRE', '0'],
+      ['SAVE'],
+    ]);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const { client } = await startArdent();
+    expect(counts(await client.send('IMPORT', dump()))).toMatchObject({ keys: 1, expired: 1 });
+    expect(await client.send('TTL', 'stays')).toMatch(/^:(99|100)\d\r\n/);
+  });
+
+  it('DEBUG RELOAD changes nothing', async () => {
+    const { client } = await startArdent();
+    await sendAll(client, dumpData(new Random(7), 200, 2000));
+    const before = await patiently(client, 'DEBUG', 'DIGEST');
+    expect(await patiently(client, 'DEBUG', 'RELOAD')).toBe('+OK\r\n');
+    expect(await patiently(client, 'DEBUG', 'DIGEST')).toBe(before);
   });
 });

@@ -10,7 +10,7 @@ import { NO_SUCH_KEY, NOT_INTEGER } from '../errors.ts';
 import type { Server } from '../server.ts';
 import { digestOfAll, digestOfValue } from './digest.ts';
 import { helpCommand } from './help.ts';
-import { save } from './persistence.ts';
+import { reload } from './persistence.ts';
 
 const FORBIDDEN =
   'ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", ' +
@@ -164,8 +164,8 @@ const subcommands: readonly Command[] = [
     summary: 'Digests of values, as Redis makes them',
     run: digestValue,
   },
-  { ...debug, name: 'reload', arity: -2, summary: 'Waits until everything is in the engine', run: save },
-  { ...debug, name: 'loadaof', arity: 2, summary: 'Waits until everything is in the engine', run: save },
+  { ...debug, name: 'reload', arity: -2, summary: 'Writes an RDB file and loads it', run: reload },
+  { ...debug, name: 'loadaof', arity: 2, summary: 'Writes an RDB file and loads it', run: reload },
   {
     ...debug,
     name: 'set-active-expire',

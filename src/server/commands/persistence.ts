@@ -1,8 +1,12 @@
 /** Dumps: RDB files of the data as they are at one moment. */
+import path from 'node:path';
+import type { ImportCounts } from '../../store/dump/imports.ts';
+import type { ImportMode } from '../../store/dump/merge.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
-import { describe, syntaxError } from '../errors.ts';
+import { DB_OUT_OF_RANGE, describe, syntaxError } from '../errors.ts';
 import { IN_PROGRESS } from '../persistence.ts';
+import type { Reply } from '../reply.ts';
 
 /** Writes the dump and replies when it is on the disk; other clients are served meanwhile. */
 export function save({ server, client, reply }: Context): void {
@@ -31,6 +35,54 @@ function backgroundSave(context: Context): void {
   }
   server.persistence.begin();
   reply.simple('Background saving started');
+}
+
+/** IMPORT file [REPLACE|SKIP] [DB n] */
+function importFile(context: Context): void {
+  const { argc, args, server, client, store } = context;
+  let mode: ImportMode = 'new';
+  let database = -1;
+  for (let i = 2; i < argc; i++) {
+    if (context.is(i, 'replace') && mode === 'new') mode = 'replace';
+    else if (context.is(i, 'skip') && mode === 'new') mode = 'skip';
+    else if (context.is(i, 'db') && database < 0 && i + 1 < argc) {
+      database = context.integer(++i);
+      if (database < 0 || database >= store.databaseCount) throw new CommandError(DB_OUT_OF_RANGE);
+    } else throw syntaxError();
+  }
+  const file = path.resolve(server.config.text('dir'), args[1].utf8());
+  server.suspend(client);
+  server.importing.run({ path: file, mode, database }).then(
+    (counts) => server.proceed(client, (output) => writeCounts(output, counts)),
+    (error: unknown) =>
+      server.proceed(client, (output) => output.error(`ERR ${describe(error)}; nothing was imported`)),
+  );
+}
+
+function writeCounts(reply: Reply, counts: ImportCounts): void {
+  const shown = Object.entries(counts);
+  reply.map(shown.length);
+  for (const [name, count] of shown) {
+    reply.bulkString(name);
+    reply.integer(count);
+  }
+}
+
+/** Writes an RDB file and loads it in place of the data. */
+export function reload({ server, client, reply }: Context): void {
+  const { persistence, importing } = server;
+  if (server.options.imports === undefined) {
+    reply.ok();
+    return;
+  }
+  server.suspend(client);
+  persistence
+    .save(false)
+    .then(() => importing.run({ path: persistence.file, mode: 'instead', database: -1 }))
+    .then(
+      () => server.proceed(client, (output) => output.ok()),
+      (error: unknown) => server.proceed(client, (output) => output.error(`ERR ${describe(error)}`)),
+    );
 }
 
 const saving = {
@@ -70,6 +122,15 @@ export const persistenceCommands: readonly Command[] = [
     complexity: 'O(1)',
     summary: 'Begins to write an RDB file of the data as they are now',
     run: backgroundSave,
+  },
+  {
+    ...saving,
+    name: 'import',
+    arity: -2,
+    flags: ['write', 'admin', 'noscript', 'no_async_loading', 'no_multi', 'denyoom'],
+    complexity: 'O(N) with N keys of the file',
+    summary: 'Loads an RDB file into the running server, all of it or nothing',
+    run: importFile,
   },
   {
     ...saving,

@@ -1,0 +1,238 @@
+/**
+ * IMPORT: a dump's keys come into keyspaces that nothing leads to, and become the databases' in one step.
+ *
+ * The file itself makes it durable. It is copied into the data directory and synced while it is read; the
+ * log then needs to say only that this copy was imported here. A crash before that leaves nothing but a
+ * file to be removed; after it the start reads the copy again. When a checkpoint holds
+ * what was imported the copy goes.
+ */
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { removeTemporary, syncDirectory } from './dump-file.ts';
+import type { FromImportThread, ImportStart } from './import-thread.ts';
+import { mergeStaged, type ImportMode, type Merged } from './merge.ts';
+import type { CompactLimits } from './row-builder.ts';
+import { RowInstaller } from './row-installer.ts';
+import { threadUrl } from './save-rdb.ts';
+import type { Tier } from '../tier.ts';
+
+const DIRECTORY = 'imports';
+/** CPU time of a slice of taking keys in. */
+const SLICE_MS = 5;
+
+export interface ImportSource {
+  path: string;
+  mode: ImportMode;
+  /** Where all keys go; -1: to the databases that they are from. */
+  database: number;
+  /** Unix ms: keys that were due before are left out. */
+  now: number;
+}
+
+export interface ImportCounts extends Merged {
+  keys: number;
+  /** Left out, because their time was over. */
+  expired: number;
+  /** Values of modules, left out. */
+  modules: number;
+  bytes: number;
+}
+
+/** One import, until it is committed or given up. */
+export class Import {
+  /** Name of the copy in the data directory. */
+  readonly id: string;
+  readonly source: ImportSource;
+  /** Everything has been read and checked, the copy is on disk, and `commit` may follow. */
+  readonly loaded: Promise<void>;
+  /** Part of the file that is read, 0 to 1. */
+  fraction = 0;
+  private readonly tier: Tier;
+  private readonly installer: RowInstaller;
+  private readonly worker: Worker;
+  private readonly waiting: { memory: ArrayBuffer; pos: number; length: number }[] = [];
+  private scheduled = false;
+  private counts: Omit<ImportCounts, keyof Merged> | null = null;
+  private over = false;
+  private settle!: { resolve: () => void; reject: (error: Error) => void };
+
+  constructor(
+    tier: Tier,
+    id: string,
+    source: ImportSource,
+    thread: Pick<ImportStart, 'copy' | 'checksum' | 'limits'>,
+  ) {
+    this.tier = tier;
+    this.id = id;
+    this.source = source;
+    this.installer = new RowInstaller(tier);
+    this.loaded = new Promise((resolve, reject) => {
+      this.settle = { resolve, reject };
+    });
+    const start: ImportStart = {
+      ...thread,
+      path: source.path,
+      hashKey: [tier.hasher.key0, tier.hasher.key1],
+      now: source.now,
+      database: source.database,
+      databases: tier.databaseCount,
+    };
+    this.worker = new Worker(threadUrl('import-thread'), { name: 'import', workerData: start, execArgv: [] });
+    this.worker.on('message', (message: FromImportThread) => this.receive(message));
+    this.worker.on('error', (error) => this.abandon(error));
+    this.worker.on('exit', () => this.abandon(new Error('the thread of the import has ended')));
+  }
+
+  private receive(message: FromImportThread): void {
+    if (this.over) return;
+    if ('error' in message) {
+      this.abandon(new Error(message.error));
+      return;
+    }
+    if ('end' in message) {
+      this.counts = message.end;
+    } else {
+      this.waiting.push({ memory: message.memory, pos: 0, length: message.length });
+      this.fraction = message.size === 0 ? 1 : message.done / message.size;
+    }
+    this.schedule();
+  }
+
+  private schedule(): void {
+    if (this.scheduled || this.over) return;
+    this.scheduled = true;
+    setImmediate(() => {
+      this.scheduled = false;
+      if (this.over) return;
+      try {
+        this.slice();
+      } catch (error) {
+        this.abandon(error as Error);
+      }
+    });
+  }
+
+  private slice(): void {
+    const { waiting } = this;
+    if (waiting.length > 0) {
+      const [first] = waiting;
+      first.pos = this.installer.take(first.memory, first.pos, first.length, SLICE_MS);
+      if (first.pos >= first.length) {
+        waiting.shift();
+        this.worker.postMessage('taken');
+      }
+    }
+    if (waiting.length > 0) this.schedule();
+    else if (this.counts !== null) this.settle.resolve();
+  }
+
+  /** Makes what was loaded a part of the databases, in one step. The log must then say so. */
+  commit(): ImportCounts {
+    const { memory } = this.tier;
+    const { limit } = memory;
+    // Half a merge would be worse than a little more memory than allowed, for a moment.
+    memory.limit = Infinity;
+    const merged = mergeStaged(this.tier, this.installer.staged, this.source.mode);
+    memory.limit = limit;
+    this.finish();
+    return { ...this.counts!, ...merged };
+  }
+
+  /** Gives it up: nothing of it is left in memory. */
+  abandon(reason = new Error('given up')): void {
+    if (this.over) return;
+    this.installer.discard();
+    this.finish();
+    this.settle.reject(reason);
+  }
+
+  private finish(): void {
+    this.over = true;
+    void this.worker.terminate();
+  }
+}
+
+export class Imports {
+  private readonly tier: Tier;
+  private readonly directory: string;
+  private readonly limits: () => CompactLimits;
+  /** Copies that no checkpoint has made superfluous yet. */
+  private readonly unsettled = new Set<string>();
+  unsettledBytes = 0;
+  /** Milliseconds from the commit of the last import until the engine had all of it; -1: not yet, or none. */
+  lastSettledMs = -1;
+
+  /** @param directory the data directory */
+  constructor(tier: Tier, directory: string, limits: () => CompactLimits) {
+    this.tier = tier;
+    this.directory = path.join(directory, DIRECTORY);
+    this.limits = limits;
+  }
+
+  private file(id: string): string {
+    return path.join(this.directory, id);
+  }
+
+  /** Begins to load a file; nothing of it is seen before `commit`. */
+  begin(source: ImportSource, checksum: boolean): Import {
+    if (!existsSync(this.directory)) {
+      mkdirSync(this.directory, { recursive: true, mode: 0o750 });
+      syncDirectory(path.dirname(this.directory));
+    }
+    const id = `${randomBytes(8).toString('hex')}${path.extname(source.path) === '.image' ? '.image' : '.rdb'}`;
+    const loading = new Import(this.tier, id, source, {
+      copy: this.file(id),
+      checksum,
+      limits: this.limits(),
+    });
+    return loading;
+  }
+
+  /** The log says that this copy was imported here: loads it again. */
+  async replay(id: string, source: Omit<ImportSource, 'path'>): Promise<void> {
+    const loading = new Import(
+      this.tier,
+      id,
+      { ...source, path: this.file(id) },
+      { copy: null, checksum: true, limits: this.limits() },
+    );
+    await loading.loaded;
+    loading.commit();
+    this.keep(id);
+  }
+
+  /** The import is in the log: its copy is needed until a checkpoint holds it. */
+  keep(id: string): void {
+    if (this.unsettled.has(id)) return;
+    this.unsettled.add(id);
+    this.unsettledBytes += statSync(this.file(id)).size;
+  }
+
+  /** An import was given up: its copy is of no use. */
+  forget(id: string): void {
+    rmSync(this.file(id), { force: true });
+  }
+
+  /** After a start: removes what no log entry has asked for. */
+  clean(): void {
+    if (!existsSync(this.directory)) return;
+    removeTemporary(this.directory);
+    for (const name of readdirSync(this.directory)) if (!this.unsettled.has(name)) this.forget(name);
+  }
+
+  /** Has everything that was imported brought into the engine by `checkpoint`, and the copies removed. */
+  async settle(checkpoint: () => Promise<void>): Promise<void> {
+    const ids = [...this.unsettled];
+    if (ids.length === 0) return;
+    const began = performance.now();
+    await checkpoint();
+    for (const id of ids) {
+      this.unsettled.delete(id);
+      this.forget(id);
+    }
+    if (this.unsettled.size === 0) this.unsettledBytes = 0;
+    this.lastSettledMs = performance.now() - began;
+  }
+}

@@ -1,0 +1,381 @@
+/**
+ * From what an RDB file says to records and pages as the tier stores them, in a thread of its own, so that
+ * the event loop has little more to do than to copy them in.
+ *
+ * A message is a run of items, each padded to whole words, little endian:
+ *
+ * ```
+ * record  u8 RECORD, u8 type, u8 tree, u8 encoding; u32 database; f64 deadline, 0 for none;
+ *         u32 hash; u32 bytes of key; u32 bytes of payload; key; payload
+ * page    u32 PAGE; u32 bytes; the page. It belongs to the tree before it.
+ * ```
+ */
+import { isInt64 } from '../../bytes/number.ts';
+import { ByteSink } from '../../bytes/sink.ts';
+import { Slice } from '../../bytes/slice.ts';
+import { Damage } from '../../rdb/error.ts';
+import { RdbKey, RdbValue, RdbVisitor } from '../../rdb/visitor.ts';
+import { Type } from '../api.ts';
+import { PAGE_BYTES } from '../arena.ts';
+import { framedBytes, writeFramed } from '../framing.ts';
+import { Hasher } from '../hash.ts';
+import { itemBytes, PACKED_BYTES_MAX, PACKED_COUNT_MAX } from '../packed.ts';
+import { pageRowBytes } from '../page.ts';
+import { FLAG_TREE, KEY_LENGTH_MASK, MAX_KEY_BYTES, PAYLOAD_LENGTH_MASK, payloadOffset } from '../record.ts';
+import { INLINE_STRING_MAX } from '../string-value.ts';
+import { Tier } from '../tier.ts';
+
+export const ITEM_RECORD = 1;
+export const ITEM_PAGE = 2;
+export const RECORD_ITEM_BYTES = 28;
+export const PAGE_ITEM_BYTES = 8;
+
+const MESSAGE_BYTES = 256 * 1024;
+/** Milliseconds: freeing what was passed on is not bound here, where nobody waits for a turn. */
+const NO_HURRY_MS = 1000;
+
+/** Up to which a value keeps the encoding that Redis calls compact; see the server's encodings. */
+export interface CompactLimits {
+  hashMaxListpackEntries: number;
+  hashMaxListpackValue: number;
+  setMaxIntsetEntries: number;
+  zsetMaxListpackEntries: number;
+  zsetMaxListpackValue: number;
+}
+
+const COMPACT = 0;
+const CONVERTED = 1;
+
+export interface RowBuilderOptions {
+  hashKey: readonly [number, number];
+  limits: CompactLimits;
+  /** Unix ms: what was due before is left out. */
+  now: number;
+  /** All keys go to this database; -1: to their own. */
+  database: number;
+  databases: number;
+  send: (message: ArrayBuffer, length: number) => void;
+}
+
+export class RowBuilder extends RdbVisitor {
+  /** Keys passed on; keys that had expired; values of modules, which are not understood. */
+  readonly counts = { keys: 0, expired: 0, modules: 0 };
+  private readonly options: RowBuilderOptions;
+  private readonly hasher: Hasher;
+  private readonly scratch: Tier;
+  private sink = new ByteSink(MESSAGE_BYTES * 2);
+  private key!: RdbKey;
+  /** The value is left out. */
+  private skipped = false;
+  private encoding = COMPACT;
+  private elements = 0;
+  private longest = 0;
+  /** The only database that keys were in, with `options.database`. */
+  private source = -1;
+
+  /** Elements of the collection in progress, packed as in a record, while they fit. */
+  private readonly packed = Buffer.from(new ArrayBuffer(PACKED_BYTES_MAX + 1024), 0, PACKED_BYTES_MAX + 1024);
+  private readonly packedView = new DataView(this.packed.buffer);
+  private length = 0;
+  private isPacked = false;
+  private lastScore = 0;
+  private lastMember = 0;
+  private readonly first = new Slice();
+  private readonly second = new Slice();
+  private readonly name = Slice.from('v');
+
+  constructor(options: RowBuilderOptions) {
+    super();
+    this.options = options;
+    this.hasher = new Hasher(...options.hashKey);
+    this.scratch = new Tier({ databases: 1, hashKey: options.hashKey });
+  }
+
+  override beginKey(key: RdbKey): void {
+    const { options } = this;
+    this.key = key;
+    this.skipped = true;
+    if (key.type === RdbValue.Module) {
+      this.counts.modules++;
+      return;
+    }
+    if (key.type === RdbValue.Stream) throw new Damage('streams cannot be stored yet');
+    if (key.expiresAt >= 0 && key.expiresAt <= options.now) {
+      this.counts.expired++;
+      return;
+    }
+    if (key.key.length > MAX_KEY_BYTES) throw new Damage(`a key has at most ${MAX_KEY_BYTES} bytes`);
+    if (options.database >= 0 && this.source >= 0 && this.source !== key.db)
+      throw new Damage(
+        `keys of the databases ${this.source} and ${key.db} cannot both go to database ${options.database}`,
+      );
+    this.source = key.db;
+    if (options.database < 0 && key.db >= options.databases)
+      throw new Damage(`the key is in database ${key.db}, and there are ${options.databases}`);
+    this.skipped = false;
+    this.encoding = COMPACT;
+    this.elements = 0;
+    this.longest = 0;
+    this.length = 1;
+    this.isPacked = key.count <= PACKED_COUNT_MAX;
+  }
+
+  // ---- Strings
+
+  override stringPart(bytes: Slice): void {
+    if (this.skipped) return;
+    const length = bytes.end - bytes.start;
+    if (length === this.key.count && length <= INLINE_STRING_MAX) {
+      this.record(Type.String, bytes.u8, bytes.start, length, false);
+      return;
+    }
+    this.elements++;
+    const value = this.scratch.database(0).string(this.name, true);
+    value.write(value.length, bytes);
+  }
+
+  // ---- Collections
+
+  override element(bytes: Slice): void {
+    if (this.skipped) return;
+    this.elements++;
+    if (this.key.type === RdbValue.List) {
+      if (this.isPacked && this.listElement(bytes)) return;
+      this.unpack();
+      this.scratch.database(0).list(this.name, true).pushRight(bytes);
+      return;
+    }
+    if (this.encoding === COMPACT && !isInt64(bytes)) this.encoding = CONVERTED;
+    if (this.isPacked && this.packItems(bytes, null)) return;
+    this.unpack();
+    if (!this.scratch.database(0).set(this.name, true).add(bytes)) throw new Damage('a member occurs twice');
+  }
+
+  override field(field: Slice, value: Slice): void {
+    if (this.skipped) return;
+    this.elements++;
+    this.longest = Math.max(this.longest, field.length, value.length);
+    if (this.isPacked && this.packItems(field, value)) return;
+    this.unpack();
+    if (!this.scratch.database(0).hash(this.name, true).set(field, value))
+      throw new Damage('a field occurs twice');
+  }
+
+  override member(member: Slice, score: number): void {
+    if (this.skipped) return;
+    this.elements++;
+    this.longest = Math.max(this.longest, member.length);
+    if (this.isPacked && this.packMember(member, score)) return;
+    this.unpack();
+    if (!this.scratch.database(0).zset(this.name, true).set(member, score))
+      throw new Damage('a member occurs twice');
+  }
+
+  private hasRoom(bytes: number): boolean {
+    return this.length + bytes <= PACKED_BYTES_MAX && this.elements <= PACKED_COUNT_MAX;
+  }
+
+  private listElement(bytes: Slice): boolean {
+    if (!this.hasRoom(framedBytes(bytes.length))) return false;
+    this.length = writeFramed(this.packed, this.packedView, this.length, bytes);
+    return true;
+  }
+
+  private packItems(first: Slice, second: Slice | null): boolean {
+    const bytes = itemBytes(first.length) + (second === null ? 0 : itemBytes(second.length));
+    if (!this.hasRoom(bytes)) return false;
+    this.refuseTwin(first, 0, second === null ? 1 : 2);
+    this.item(first);
+    if (second !== null) this.item(second);
+    return true;
+  }
+
+  /** Members must come in their order, by score and bytes, as Redis writes small sorted sets. */
+  private packMember(member: Slice, score: number): boolean {
+    if (!this.hasRoom(8 + itemBytes(member.length))) return false;
+    if (this.elements > 1) {
+      this.itemAt(this.lastMember, this.first);
+      if (score < this.lastScore || (score === this.lastScore && this.first.compare(member) >= 0))
+        return false;
+      this.refuseTwin(member, 8, 1);
+    }
+    this.packedView.setFloat64(this.length, score + 0, true);
+    this.length += 8;
+    this.lastScore = score;
+    this.lastMember = this.length;
+    this.item(member);
+    return true;
+  }
+
+  private item(bytes: Slice): void {
+    const length = bytes.end - bytes.start;
+    const { packed } = this;
+    let at = this.length;
+    if (length > 127) packed[at++] = 0x80 | (length >>> 8);
+    packed[at++] = length & 0xff;
+    if (length > 32) bytes.u8.copy(packed, at, bytes.start, bytes.end);
+    else for (let i = 0; i < length; i++) packed[at + i] = bytes.u8[bytes.start + i];
+    this.length = at + length;
+  }
+
+  /** Points `into` at the item at an offset; returns the offset after it. */
+  private itemAt(at: number, into: Slice): number {
+    let length = this.packed[at++];
+    if (length > 127) length = ((length & 127) << 8) | this.packed[at++];
+    into.set(this.packed, this.packedView, at, at + length);
+    return at + length;
+  }
+
+  private refuseTwin(key: Slice, prefix: number, items: number): void {
+    const { first, packed } = this;
+    const length = key.end - key.start;
+    const last = length === 0 ? 0 : key.u8[key.end - 1];
+    for (let at = 1; at < this.length;) {
+      at = this.itemAt(at + prefix, first);
+      if (
+        first.end - first.start === length &&
+        (length === 0 || packed[at - 1] === last) &&
+        first.equals(key)
+      )
+        throw new Damage('an element occurs twice');
+      for (let item = 1; item < items; item++) at = this.itemAt(at, first);
+    }
+  }
+
+  /** The collection has become too large for a record: what is packed moves to the scratch tier. */
+  private unpack(): void {
+    if (!this.isPacked) return;
+    this.isPacked = false;
+    const db = this.scratch.database(0);
+    const { first, second } = this;
+    const end = this.length;
+    for (let at = 1; at < end;) {
+      switch (this.key.type) {
+        case RdbValue.List: {
+          const colon = this.packed.indexOf(13, at);
+          const length = Number(this.packed.latin1Slice(at + 1, colon));
+          first.set(this.packed, this.packedView, colon + 2, colon + 2 + length);
+          db.list(this.name, true).pushRight(first);
+          at = colon + 4 + length;
+          break;
+        }
+        case RdbValue.Set:
+          at = this.itemAt(at, first);
+          db.set(this.name, true).add(first);
+          break;
+        case RdbValue.Hash:
+          at = this.itemAt(at, first);
+          at = this.itemAt(at, second);
+          db.hash(this.name, true).set(first, second);
+          break;
+        default: {
+          const score = this.packedView.getFloat64(at, true);
+          at = this.itemAt(at + 8, first);
+          db.zset(this.name, true).set(first, score);
+        }
+      }
+    }
+  }
+
+  override endKey(): void {
+    if (this.skipped) return;
+    const { key } = this;
+    this.counts.keys++;
+    if (key.type === RdbValue.String) {
+      if (this.elements > 0) this.fromScratch();
+      return;
+    }
+    if (this.elements === 0) {
+      this.counts.keys--;
+      return;
+    }
+    this.chooseEncoding();
+    if (!this.isPacked) {
+      this.fromScratch();
+      return;
+    }
+    this.packed[0] = this.elements;
+    this.record(key.type, this.packed, 0, this.length, false);
+  }
+
+  private chooseEncoding(): void {
+    const { limits } = this.options;
+    const { elements, longest } = this;
+    switch (this.key.type) {
+      case RdbValue.Set:
+        if (elements > limits.setMaxIntsetEntries) this.encoding = CONVERTED;
+        break;
+      case RdbValue.Hash:
+        if (elements > limits.hashMaxListpackEntries || longest > limits.hashMaxListpackValue)
+          this.encoding = CONVERTED;
+        break;
+      case RdbValue.ZSet:
+        if (elements > limits.zsetMaxListpackEntries || longest > limits.zsetMaxListpackValue)
+          this.encoding = CONVERTED;
+        break;
+    }
+  }
+
+  /** Passes on the value in the scratch tier, and gives it up there. */
+  private fromScratch(): void {
+    const { scratch, name } = this;
+    const { arena, collections } = scratch;
+    const { keyspace } = scratch.database(0);
+    const hash = scratch.hasher.hash32(name);
+    const ref = keyspace.table.find(hash, name.view, name.start, name.end);
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const word = (ref & arena.unitMask) << 2;
+    const payload = (word << 2) + payloadOffset(i32[word]);
+    const length = i32[word + 1] & PAYLOAD_LENGTH_MASK;
+    const u8 = arena.u8[ref >>> arena.chunkShift];
+    const slot = (i32[word] & FLAG_TREE) === 0 ? 0 : keyspace.collection(ref);
+    this.record(this.key.type, u8, payload, length, slot !== 0);
+    if (slot !== 0) collections.forEachPage(slot, (_, page) => this.page(page));
+    keyspace.removeRecord(ref, hash);
+    while (scratch.backgroundSlice(NO_HURRY_MS));
+  }
+
+  private page(ref: number): void {
+    const { arena } = this.scratch;
+    const at = (ref & arena.unitMask) << 4;
+    const length = pageRowBytes(arena.i32[ref >>> arena.chunkShift][at >>> 2], PAGE_BYTES);
+    const { sink } = this;
+    sink.u32(ITEM_PAGE);
+    sink.u32(length);
+    sink.copy(arena.u8[ref >>> arena.chunkShift], at, at + length);
+    this.settle();
+  }
+
+  private record(type: number, u8: Buffer, start: number, length: number, tree: boolean): void {
+    const { key, sink } = this;
+    const keyLength = key.key.length & KEY_LENGTH_MASK;
+    sink.ensure(RECORD_ITEM_BYTES + keyLength + length + 8);
+    const { view } = sink;
+    let pos = sink.pos;
+    view.setInt32(pos, ITEM_RECORD | (type << 8) | (tree ? 1 << 16 : 0) | (this.encoding << 24), true);
+    view.setInt32(pos + 4, this.options.database >= 0 ? this.options.database : key.db, true);
+    view.setFloat64(pos + 8, key.expiresAt < 0 ? 0 : key.expiresAt, true);
+    view.setInt32(pos + 16, this.hasher.hash32(key.key), true);
+    view.setInt32(pos + 20, keyLength, true);
+    view.setInt32(pos + 24, length, true);
+    pos += RECORD_ITEM_BYTES;
+    sink.pos = pos;
+    sink.copy(key.key.u8, key.key.start, key.key.end);
+    sink.pos = (sink.pos + 3) & ~3;
+    sink.copy(u8, start, start + length);
+    sink.pos = (sink.pos + 3) & ~3;
+    this.settle();
+  }
+
+  private settle(): void {
+    if (this.sink.pos >= MESSAGE_BYTES) this.flush();
+  }
+
+  /** Sends what there is. */
+  flush(): void {
+    const { sink } = this;
+    if (sink.pos === 0) return;
+    this.options.send(sink.u8.buffer as ArrayBuffer, sink.pos);
+    this.sink = new ByteSink(MESSAGE_BYTES * 2);
+  }
+}
