@@ -8,6 +8,7 @@ import { configCommands } from './commands/config.ts';
 import { connectionCommands } from './commands/connection.ts';
 import { databaseCommands } from './commands/databases.ts';
 import { debugCommands } from './commands/debug.ts';
+import { dumpCommands } from './commands/dump.ts';
 import { hashCommands } from './commands/hashes.ts';
 import { infoCommands } from './commands/info.ts';
 import { keyCommands } from './commands/keys.ts';
@@ -28,6 +29,7 @@ export const commandTable: readonly Command[] = [
   ...stringCommands,
   ...bitCommands,
   ...keyCommands,
+  ...dumpCommands,
   ...listCommands,
   ...setCommands,
   ...hashCommands,

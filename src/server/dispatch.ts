@@ -186,13 +186,12 @@ function reject(
   message: string,
 ): void {
   if (entry !== undefined) entry.rejected++;
-  if (client.transaction !== null) {
-    if (entry?.fullName === 'exec') {
-      server.discardTransaction(client);
-      message = `EXECABORT Transaction discarded because of: ${message.replace(/^ERR /, '')}`;
-    } else {
-      client.transaction.failed = true;
-    }
+  if (entry?.fullName === 'exec') {
+    // Redis says so even if there is none.
+    if (client.transaction !== null) server.discardTransaction(client);
+    message = `EXECABORT Transaction discarded because of: ${message.replace(/^ERR /, '')}`;
+  } else if (client.transaction !== null) {
+    client.transaction.failed = true;
   }
   refuse(server, context, message);
 }

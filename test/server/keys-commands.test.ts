@@ -1,6 +1,7 @@
 /** What COMMAND INFO tells of string, bit and key commands, beside a real Redis. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bitCommands } from '../../src/server/commands/bits.ts';
+import { dumpCommands } from '../../src/server/commands/dump.ts';
 import { keyCommands } from '../../src/server/commands/keys.ts';
 import { stringCommands } from '../../src/server/commands/strings.ts';
 import { startPair, type Pair } from './harness.ts';
@@ -21,7 +22,7 @@ function normal(tree: ReplyTree): ReplyTree {
   return { type: tree.type, elements };
 }
 
-const commands = [...stringCommands, ...bitCommands, ...keyCommands];
+const commands = [...stringCommands, ...bitCommands, ...keyCommands, ...dumpCommands];
 
 test.each(commands.map(({ name }) => name))('%s', async (name) => {
   const [ours, theirs] = await Promise.all([
