@@ -55,3 +55,17 @@ export function capacitiesOf(workloads: readonly WorkloadInfo[], runs: readonly 
   }
   return [...curves.values()].filter((curve) => curve.steps.length > 1);
 }
+
+/** What a user is well advised to load a server with, as shares of the knee. */
+const SHARES_OF_KNEE = [0.5, 0.7, 0.9];
+
+/** p99 at the highest measured rates that are at most 50, 70 and 90% of the knee; none where no rate is that low. */
+export function latencyBelowKnee({ steps, kneeOpsPerSecond }: Capacity): { share: number; p99Us: number }[] {
+  if (kneeOpsPerSecond === null) return [];
+  return SHARES_OF_KNEE.flatMap((share) => {
+    const step = steps.findLast(
+      ({ overloaded, opsPerSecond }) => !overloaded && opsPerSecond <= share * kneeOpsPerSecond * 1.01,
+    );
+    return step === undefined ? [] : [{ share, p99Us: step.p99Us }];
+  });
+}

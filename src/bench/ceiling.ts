@@ -49,7 +49,12 @@ export async function clientCeilings(
         warmupSeconds: WARMUP_SECONDS,
         warmupRequests: null,
       });
-      if (outcome.failure === null) ceilings.push({ pipeline, opsPerSecond: outcome.opsPerSecond });
+      if (outcome.failure === null)
+        ceilings.push({
+          pipeline,
+          opsPerSecond: outcome.opsPerSecond,
+          clientUtilisation: outcome.utilisation,
+        });
     }
   } catch {
     // The ceiling is a help for judging; the run goes on without it.

@@ -239,7 +239,9 @@ function clientBound(
   const busy = median(runs.map(({ client }) => client.utilisation ?? 0));
   const shares = runs.flatMap(({ client }) => client.cpuShare ?? []);
   const saturated = busy >= CLIENT_BUSY && (shares.length === 0 || median(shares) >= CLIENT_CPU);
-  const ceiling = ceilings.find(({ pipeline }) => pipeline === workload.pipeline)?.opsPerSecond;
+  const ceiling = ceilings.find(
+    ({ pipeline, clientUtilisation }) => pipeline === workload.pipeline && clientUtilisation >= CLIENT_BUSY,
+  )?.opsPerSecond;
   const share = ceiling === undefined ? 0 : metrics.opsPerSecond.median / ceiling;
   if (!saturated && share < CEILING_SHARE) return [];
   const why = saturated

@@ -91,9 +91,9 @@ function dataNotes(
       ? 'all of it fits into memory, the page cache included, so no read waits for the disk'
       : 'more than half of the memory, so reads may wait for the disk';
   const notes = [
-    `Data: ${settings.keyspace.toLocaleString('en')} keys with ${settings.valueSizes} bytes of random value each` +
+    `Data: ${settings.keyspace.toLocaleString('en')} keys with ${settings.valueSizes} ${settings.valueSizes === '1' ? 'byte' : 'bytes'} of random value each` +
       `${settings.compressibility > 0 ? `, ${settings.compressibility * 100}% compressible` : ''}, drawn ${settings.distribution}: ` +
-      `${millions(bytes)} of user bytes, ${(share * 100).toPrecision(2)}% of the machine's memory; ${where}.`,
+      `${millions(bytes)} of user bytes, ${share < 0.001 ? 'less than 0.1' : (share * 100).toPrecision(2)}% of the machine's memory; ${where}.`,
   ];
   const bound = targets.filter(({ mode }) => mode === 'engine-bound');
   const caches = bound.map((target) => {

@@ -242,7 +242,7 @@ export function foreignTarget(options: ForeignOptions): Target {
         control = await ControlConnection.open(address);
       } catch (error) {
         throw new TargetError(
-          `${name} (${place}) cannot be reached: ${(error as Error).message || 'no answer'}`,
+          `${name === place ? place : `${name} (${place})`} cannot be reached: ${(error as Error).message || 'no answer'}`,
         );
       }
       if (options.allowFlush) await control.call('FLUSHALL');

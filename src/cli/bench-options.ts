@@ -4,7 +4,9 @@ import { accessOf, type OperationMix, type Workload } from '../workloads/workloa
 import { builtinWorkloads, STRINGS } from '../workloads/builtin.ts';
 import { isYcsb, ycsbWorkload } from '../workloads/ycsb.ts';
 import { defaultWorkers } from '../bench/load.ts';
+import type { LoadSpec } from '../bench/load-spec.ts';
 import type { LoadSettings } from '../bench/plan.ts';
+import type { Results } from '../results/document.ts';
 import { parseOperation } from '../workloads/command-line.ts';
 import { parseDistribution } from '../workloads/distribution.ts';
 import { parseSizes } from '../workloads/values.ts';
@@ -31,6 +33,11 @@ export interface LoadArguments {
   timeout: number;
   interval?: number;
   seed?: number;
+}
+
+export interface PlanArguments {
+  repeats?: number;
+  allowFlush: boolean;
 }
 
 export interface OutputArguments {
@@ -156,6 +163,49 @@ export function outputOptions<T>(yargs: Argv<T>): Argv<T & OutputArguments> {
     }) as unknown as Argv<T & OutputArguments>;
 }
 
+/** Options of repeats and of servers that somebody else runs. */
+export function planOptions<T>(yargs: Argv<T>, repeats?: number): Argv<T & PlanArguments> {
+  return yargs
+    .option('repeats', {
+      type: 'number',
+      default: repeats,
+      describe: 'Times that all rows are run, each with a fresh server where the bench starts it',
+    })
+    .option('allow-flush', {
+      type: 'boolean',
+      default: false,
+      describe: 'A server that runs already may be emptied before each repeat, so that loads can be proven',
+    }) as unknown as Argv<T & PlanArguments>;
+}
+
+/** What `ardent bench` and `ardent matrix` write into a results document as their options. */
+export function optionsOf(settings: LoadSettings, more: Results['options']): Results['options'] {
+  return {
+    ...more,
+    ...settings,
+    requests: settings.requests ?? 'no limit',
+    seconds: settings.seconds ?? 'no limit',
+  };
+}
+
+export const LOAD_HELP = `Placeholders of --op:
+  {key [distribution] [N]}    key:000000000042, the number drawn from [0, N)
+  {index [distribution] [N]}  its twelve digits alone       {same}  the number drawn before
+  {value [sizes]}             random bytes                  {int N}, {int A B}, {range N W}  numbers
+Distributions: uniform, sequential, insert, zipfian[:exponent], latest[:exponent],
+  hotspot[:keys:requests]
+
+Exit codes: 0 all measured; 1 wrong option, or results could not be written; 2 no server reached;
+3 wrong data read (--verify); 4 part of the run failed; 130 interrupted, what was measured is kept`;
+
+/** An option that takes a value is refused without one, instead of being forgotten. */
+export function needValues<T>(yargs: Argv<T>): Argv<T> {
+  const { number, string } = (
+    yargs as unknown as { getOptions(): Record<'number' | 'string', string[]> }
+  ).getOptions();
+  return yargs.requiresArg([...number, ...string].filter((name) => name !== 'command'));
+}
+
 /** Options that collect what they are given; of all others the last counts. */
 const COLLECTING = new Set([
   ...['_', 'op', 'target', 'serverOption', 'engineOption', 'command'],
@@ -178,7 +228,7 @@ function positive(value: number | undefined, name: string, whole = true): void {
   }
 }
 
-export function settingsOf(args: LoadArguments): LoadSettings {
+export function settingsOf(args: LoadArguments & Pick<PlanArguments, 'repeats'>): LoadSettings {
   positive(args.clients, 'clients');
   positive(args.requests, 'requests');
   positive(args.seconds, 'seconds', false);
@@ -187,6 +237,12 @@ export function settingsOf(args: LoadArguments): LoadSettings {
   positive(args.rate, 'rate', false);
   positive(args.timeout, 'timeout', false);
   positive(args.interval, 'interval', false);
+  positive(args.repeats, 'repeats');
+  if (args.warmup !== undefined && !(args.warmup >= 0)) throw new UsageError('--warmup must be 0 or above');
+  if (!(args.compressibility >= 0 && args.compressibility < 1))
+    throw new UsageError('--compressibility must be 0 to below 1');
+  if (args.seed !== undefined && !(Number.isSafeInteger(args.seed) && args.seed >= 0))
+    throw new UsageError('--seed must be a whole number, 0 or above');
   if (
     args.driver === 'redis-benchmark' &&
     (args.rate !== undefined || args.verify || args.op !== undefined)
@@ -213,6 +269,11 @@ export function settingsOf(args: LoadArguments): LoadSettings {
     preload: args.preload,
     seed: args.seed ?? Math.floor(Math.random() * 0x7fffffff),
   };
+}
+
+/** At most one rate, as an open loop. */
+export function openOf(args: LoadArguments, rate = args.rate): LoadSpec['open'] {
+  return rate === undefined ? null : { rate, arrivals: args.arrivals as 'regular' | 'poisson' };
 }
 
 export function pipelinesOf(args: LoadArguments): number[] {

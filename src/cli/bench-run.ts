@@ -5,7 +5,8 @@ import type { Plan } from '../bench/plan.ts';
 import { ResultsDirectory } from '../bench/results-directory.ts';
 import { runPlan } from '../bench/run-plan.ts';
 import { toBenchmarkCsv, toCsv } from '../report/csv.ts';
-import { formatCount, formatDuration } from '../report/format.ts';
+import { latencyBelowKnee } from '../bench/capacity.ts';
+import { formatCount, formatDuration, formatMicroseconds } from '../report/format.ts';
 import { LiveProgress, PlainProgress, QuietProgress, type Progress } from '../report/progress.ts';
 import type { Cell, Results, Run } from '../results/document.ts';
 import { renderHtml } from '../report/html/page.ts';
@@ -164,7 +165,11 @@ export function printResults(results: Results, args: OutputArguments, files: str
     lines.push(
       curve.kneeOpsPerSecond === null
         ? `${curve.workload} on ${curve.target}: overloaded at every rate`
-        : `${curve.workload} on ${curve.target}: followed up to ${formatCount(curve.kneeOpsPerSecond)} ops/s`,
+        : `${curve.workload} on ${curve.target}: followed up to ${formatCount(curve.kneeOpsPerSecond)} ops/s${latencyBelowKnee(
+            curve,
+          )
+            .map(({ share, p99Us }) => `; p99 at ${share * 100}% of that ${formatMicroseconds(p99Us)}`)
+            .join('')}`,
     );
   }
   if (!args.quiet) {
@@ -188,7 +193,8 @@ function failuresOf(results: Results): string[] {
   const reasons = new Map<string, number>();
   for (const cell of results.cells) {
     if (cell.state !== 'failed' && cell.state !== 'unsupported') continue;
-    const text = `${cell.target}: ${cell.state === 'unsupported' ? 'unsupported: ' : ''}${cell.reason}`;
+    const { target, reason = '' } = cell;
+    const text = `${reason.startsWith(target) ? '' : `${target}: `}${cell.state === 'unsupported' ? 'unsupported: ' : ''}${reason}`;
     reasons.set(text, (reasons.get(text) ?? 0) + 1);
   }
   return [...reasons].map(([text, count]) => (count === 1 ? text : `${text} (${count} rows)`));

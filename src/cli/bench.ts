@@ -4,19 +4,25 @@ import { stepRates } from '../bench/capacity.ts';
 import { rowsOf } from '../bench/plan.ts';
 import { foreignTarget } from '../bench/target.ts';
 import {
+  LOAD_HELP,
   loadOptions,
+  needValues,
+  openOf,
+  optionsOf,
+  planOptions,
   outputOptions,
   pipelinesOf,
   settingsOf,
   workloadsOf,
   type LoadArguments,
+  type PlanArguments,
   type OutputArguments,
   lastGiven,
 } from './bench-options.ts';
 import { runBench } from './bench-run.ts';
 import { exitWith, UsageError } from './exit-codes.ts';
 
-interface BenchArguments extends LoadArguments, OutputArguments {
+interface BenchArguments extends LoadArguments, PlanArguments, OutputArguments {
   host: string;
   port: number;
   socket?: string;
@@ -25,7 +31,6 @@ interface BenchArguments extends LoadArguments, OutputArguments {
   dbnum: number;
   cluster: boolean;
   repeats: number;
-  allowFlush: boolean;
   steps?: string;
   command?: string[];
 }
@@ -36,7 +41,7 @@ const DEFAULT_REQUESTS = 100_000;
 const STEP_SECONDS = 5;
 
 export const builder = (yargs: Argv): Argv<BenchArguments> =>
-  outputOptions(loadOptions(yargs))
+  needValues(outputOptions(planOptions(loadOptions(yargs), 1)))
     .positional('command', {
       type: 'string',
       array: true,
@@ -49,23 +54,15 @@ export const builder = (yargs: Argv): Argv<BenchArguments> =>
     .option('user', { type: 'string', describe: 'For AUTH, with --password' })
     .option('dbnum', { type: 'number', default: 0, describe: 'Database' })
     .option('cluster', { type: 'boolean', default: false, describe: 'Redis Cluster; needs --driver ioredis' })
-    .option('repeats', { type: 'number', default: 1, describe: 'Times that all rows are run' })
     .option('steps', {
       type: 'string',
       describe: 'Open loop, rate by rate until the server no longer follows: from:to:step',
     })
-    .option('allow-flush', {
-      type: 'boolean',
-      default: false,
-      describe: 'Empty the server before each repeat, so that loads can be proven',
-    })
     .example('$0 bench -t set,get -n 1000000 -r 1000000 -P 16', 'as redis-benchmark')
     .example('$0 bench --op "95 GET {key zipfian}" --op "5 SET {key zipfian} {value}" --seconds 30', 'a mix')
     .example('$0 bench -t get --rate 20000 --seconds 30', 'latency at a fixed rate')
-    .example(
-      '$0 bench -t get --steps 10000:100000:10000',
-      'up to the knee',
-    ) as unknown as Argv<BenchArguments>;
+    .example('$0 bench -t get --steps 10000:100000:10000', 'up to the knee')
+    .epilogue(LOAD_HELP) as unknown as Argv<BenchArguments>;
 
 export const handler = (args: BenchArguments): Promise<void> => exitWith(() => runOne(lastGiven(args)));
 
@@ -80,8 +77,10 @@ async function runOne(args: BenchArguments): Promise<number> {
   if (args.cluster && settings.driver !== 'ioredis') throw new UsageError('--cluster needs --driver ioredis');
   if (args.cluster && pipelinesOf(args).some((depth) => depth > 1))
     throw new UsageError('--cluster needs -P 1: several nodes answer in any order');
-  if (!Number.isSafeInteger(args.repeats) || args.repeats < 1)
-    throw new UsageError('--repeats must be a whole number above 0');
+  if (!(Number.isSafeInteger(args.port) && args.port > 0 && args.port < 65_536))
+    throw new UsageError('--port must be a number from 1 to 65535');
+  if (args.rate !== undefined && args.steps !== undefined)
+    throw new UsageError('--rate and --steps exclude each other');
   const words = args.command ?? [];
   const op =
     args.op ??
@@ -105,23 +104,16 @@ async function runOne(args: BenchArguments): Promise<number> {
   });
   const workloads = workloadsOf({ ...args, op }, settings, 'all');
   const pipelines = pipelinesOf(args);
-  const rates =
-    args.steps === undefined ? (args.rate === undefined ? [null] : [args.rate]) : stepRates(args.steps);
-  const arrivals = args.arrivals as 'regular' | 'poisson';
+  const rates = args.steps === undefined ? [args.rate] : stepRates(args.steps);
   const rows = rates.flatMap((rate) =>
-    rowsOf(workloads, pipelines, settings, rate === null ? null : { rate, arrivals }, rates.length > 1),
+    rowsOf(workloads, pipelines, settings, openOf(args, rate), rates.length > 1),
   );
   return runBench(
     {
       tool: 'bench',
       title: `Bench of ${target.info.label}`,
       plan: { targets: [target], rows, baseline: '', repeats: args.repeats, settings, drainSeconds: 0 },
-      options: {
-        repeats: args.repeats,
-        ...settings,
-        requests: settings.requests ?? 'no limit',
-        seconds: settings.seconds ?? 'no limit',
-      },
+      options: optionsOf(settings, { repeats: args.repeats }),
       notes: [],
     },
     args,

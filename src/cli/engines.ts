@@ -6,7 +6,7 @@ import { engineWorkloads, ENGINE_WORKLOADS } from '../bench/engines/workloads.ts
 import { ENGINE_NAMES, type EngineName } from '../engines/engine.ts';
 import { resolveOptions } from '../engines/options.ts';
 import { parseSizes } from '../workloads/values.ts';
-import { outputOptions, type OutputArguments, lastGiven } from './bench-options.ts';
+import { needValues, outputOptions, type OutputArguments, lastGiven } from './bench-options.ts';
 import { runTool } from './bench-run.ts';
 import { exitWith, UsageError } from './exit-codes.ts';
 
@@ -31,7 +31,7 @@ interface EnginesArguments extends OutputArguments {
 const ALL = ENGINE_WORKLOADS.map(({ id }) => id).join(',');
 
 export const builder = (yargs: Argv): Argv<EnginesArguments> =>
-  outputOptions(yargs)
+  needValues(outputOptions(yargs))
     .option('engines', { type: 'string', default: ENGINE_NAMES.join(','), describe: 'Engines by comma' })
     .option('benchmarks', {
       alias: 'b',

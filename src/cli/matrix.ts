@@ -6,28 +6,32 @@ import { smallCacheOptions } from '../bench/engine-cache.ts';
 import { ENGINE_NAMES, type EngineName } from '../engines/engine.ts';
 import { averageSize, parseSizes } from '../workloads/values.ts';
 import {
+  LOAD_HELP,
   loadOptions,
+  needValues,
+  openOf,
+  optionsOf,
+  planOptions,
   outputOptions,
   pipelinesOf,
   settingsOf,
   workloadsOf,
   type LoadArguments,
+  type PlanArguments,
   type OutputArguments,
   lastGiven,
 } from './bench-options.ts';
 import { runBench } from './bench-run.ts';
 import { exitWith, UsageError } from './exit-codes.ts';
 
-interface MatrixArguments extends LoadArguments, OutputArguments {
+interface MatrixArguments extends LoadArguments, PlanArguments, OutputArguments {
   engines: string;
   modes: string;
   redis: boolean;
   redisServer: string;
   target?: string[];
-  allowFlush: boolean;
   baseline?: string;
   appendfsync: string;
-  repeats?: number;
   drain?: number;
   quick: boolean;
   serverOption?: string[];
@@ -107,7 +111,7 @@ function targetsOf(args: MatrixArguments, dataBytes: number): Target[] {
 }
 
 export const builder = (yargs: Argv): Argv<MatrixArguments> =>
-  outputOptions(loadOptions(yargs))
+  needValues(outputOptions(planOptions(loadOptions(yargs))))
     .option('quick', {
       type: 'boolean',
       default: false,
@@ -134,11 +138,6 @@ export const builder = (yargs: Argv): Argv<MatrixArguments> =>
       array: true,
       describe: 'A server that runs already: name=host:port',
     })
-    .option('allow-flush', {
-      type: 'boolean',
-      default: false,
-      describe: 'Servers given by --target may be emptied',
-    })
     .option('baseline', {
       type: 'string',
       describe: 'Column that ratios are taken against (default: Redis)',
@@ -149,17 +148,14 @@ export const builder = (yargs: Argv): Argv<MatrixArguments> =>
       describe: 'Durability of ours and of Redis',
     })
     .option('server-option', { type: 'string', array: true, describe: 'For ardent server: name=value' })
-    .option('repeats', { type: 'number', describe: 'Fresh servers for each column' })
     .option('drain', {
       type: 'number',
       describe: 'Seconds that a server may take to write back after the load',
     })
     .example('$0 matrix --quick', 'about three minutes')
     .example('$0 matrix -t set,get -P 1,16 -d 100 -r 1000000', 'two rows, with and without pipelining')
-    .example(
-      '$0 matrix --engines none --target valkey=127.0.0.1:6380',
-      'another server against Redis',
-    ) as unknown as Argv<MatrixArguments>;
+    .example('$0 matrix --engines none --target valkey=127.0.0.1:6380', 'another server against Redis')
+    .epilogue(LOAD_HELP) as unknown as Argv<MatrixArguments>;
 
 export const handler = (args: MatrixArguments): Promise<void> => exitWith(() => runMatrix(lastGiven(args)));
 
@@ -187,25 +183,14 @@ async function runMatrix(args: MatrixArguments): Promise<number> {
       `--baseline ${baseline}: no such column; ${targets.map(({ info }) => info.id).join(', ')}`,
     );
   }
-  const open =
-    args.rate === undefined ? null : { rate: args.rate, arrivals: args.arrivals as 'regular' | 'poisson' };
-  const rows = rowsOf(workloadsOf(args, settings, 'classic'), pipelinesOf(args), settings, open);
+  const rows = rowsOf(workloadsOf(args, settings, 'classic'), pipelinesOf(args), settings, openOf(args));
   const repeats = args.repeats ?? preset.repeats;
-  if (!Number.isSafeInteger(repeats) || repeats < 1)
-    throw new UsageError('--repeats must be a whole number above 0');
   return runBench(
     {
       tool: 'matrix',
       title: 'Engines against Redis',
       plan: { targets, rows, baseline, repeats, settings, drainSeconds: args.drain ?? preset.drain },
-      options: {
-        quick: args.quick,
-        appendfsync: args.appendfsync,
-        repeats,
-        ...settings,
-        requests: settings.requests ?? 'no limit',
-        seconds: settings.seconds ?? 'no limit',
-      },
+      options: optionsOf(settings, { quick: args.quick, appendfsync: args.appendfsync, repeats }),
       notes: [],
     },
     args,

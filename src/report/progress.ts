@@ -75,7 +75,7 @@ export class PlainProgress extends QuietProgress {
     const left = (elapsed / this.sessionNumber) * Math.max(0, this.sessions - this.sessionNumber);
     const took = (performance.now() - this.sessionBegan) / 1000;
     this.note(
-      `[${this.sessionNumber}/${this.sessions}] ${this.current}: ${this.runs} rows in ${formatDuration(took)}` +
+      `[${this.sessionNumber}/${this.sessions}] ${this.current}: ${this.runs} ${this.runs === 1 ? 'row' : 'rows'} in ${formatDuration(took)}` +
         (left >= 1 ? `, about ${formatDuration(left)} left` : ''),
     );
     this.current = '';

@@ -309,8 +309,11 @@ const capacityShape = object({
   kneeOpsPerSecond: nullable(quantity),
 });
 
-/** At one pipeline depth, with the run's driver, connections and workers. */
-const ceilingShape = object({ pipeline: count, opsPerSecond: quantity });
+/**
+ * At one pipeline depth, with the run's driver, connections and workers. Where the client was not busy all
+ * the time the responder was the limit, and the client can do more.
+ */
+const ceilingShape = object({ pipeline: count, opsPerSecond: quantity, clientUtilisation: quantity });
 
 const resultsShape = object({
   format: literal(RESULTS_FORMAT),

@@ -29,7 +29,8 @@ export function parseDistribution(spec: string): Distribution {
   }
   const number = (given: string | undefined, fallback: number, max: number): number => {
     const value = given === undefined ? fallback : Number(given);
-    if (!(value > 0 && value <= max)) throw new RangeError(`"${given}" in distribution "${spec}"`);
+    if (!(value > 0 && value <= max))
+      throw new RangeError(`distribution "${spec}": ${given} must be above 0 and at most ${max}`);
     return value;
   };
   const hotspot = name === 'hotspot';

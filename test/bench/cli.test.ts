@@ -164,6 +164,9 @@ describe('matrix', () => {
     [['--target', 'nonsense'], 'expected name=host:port'],
     [['--baseline', 'nobody'], '--baseline nobody: no such column'],
     [['-P', '0'], '--pipeline 0'],
+    [['--rate'], 'Not enough arguments following: rate'],
+    [['--warmup', '-1'], '--warmup must be 0 or above'],
+    [['--compressibility', '2'], '--compressibility must be'],
     [['--bogus-option'], 'bogus-option'],
   ])('a wrong option %j is told in one line, before anything is started', async (options, text) => {
     const { code, stderr } = await ardent(smallMatrix(...options));
@@ -298,7 +301,7 @@ describe('bench', () => {
       join(directory, 'out'),
     ]);
     expect(code).toBe(2);
-    expect(stderr.trim()).toMatch(/^ardent: 127\.0\.0\.1:1: .*cannot be reached.*ECONNREFUSED[^\n]*$/);
+    expect(stderr.trim()).toMatch(/^ardent: 127\.0\.0\.1:1 cannot be reached.*ECONNREFUSED[^\n]*$/);
   });
 });
 

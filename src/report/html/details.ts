@@ -1,4 +1,5 @@
 /** Each workload on its own: percentiles, course over time with the target's use of the machine, every run. */
+import { latencyBelowKnee } from '../../bench/capacity.ts';
 import { formatBytes, formatCount, formatMicroseconds } from '../format.ts';
 import type {
   Capacity,
@@ -208,8 +209,14 @@ export function capacity(results: Results): Markup | '' {
       ];
     });
     const knees = own.map(
-      ({ target, kneeOpsPerSecond }) =>
-        `${target}: ${kneeOpsPerSecond === null ? 'no rate was followed' : `knee at ${formatCount(kneeOpsPerSecond)}/s`}`,
+      (curve) =>
+        `${curve.target}: ${
+          curve.kneeOpsPerSecond === null
+            ? 'no rate was followed'
+            : `knee at ${formatCount(curve.kneeOpsPerSecond)}/s${latencyBelowKnee(curve)
+                .map(({ share, p99Us }) => `, p99 at ${share * 100}% of it ${formatMicroseconds(p99Us)}`)
+                .join('')}`
+        }`,
     );
     return markup`<figure><figcaption>${workload}: p99 (line) and p50 (dots); ${knees.join(', ')}</figcaption>${lineChart('Latency against rate', lines, x, y)}</figure>`;
   })}</div></div></section>`;
