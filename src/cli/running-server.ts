@@ -1,5 +1,6 @@
 /** A running `ardent server`: from its configuration to connections, and its orderly end. */
 import { spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { existsSync, unlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,6 +11,7 @@ import type { EngineName } from '../engines/engine.ts';
 import type { Config } from '../server/config.ts';
 import { Server, type InfoFields, type Logger } from '../server/server.ts';
 import { VERSION } from '../server/version.ts';
+import { OVERDRAFT_BYTES, WORKING_BYTES } from '../store/evictor.ts';
 import { checkpointMemory, type CheckpointOptions } from '../store/checkpoint.ts';
 import { removeTemporary } from '../store/dump/dump-file.ts';
 import { Dumps } from '../store/dump/dumps.ts';
@@ -45,7 +47,7 @@ function banner(config: Config): string {
   const rows: [string, string][] = [
     ['engine', config.text('engine')],
     ['directory', path.resolve(config.text('dir'))],
-    ['memory', tier === 0 ? 'half of the machine’s' : formatSize(tier)],
+    ['memory', tier < 0 ? 'half of the machine’s' : tier === 0 ? 'none for data' : formatSize(tier)],
     ['durability', `${policy}: ${durability}`],
   ];
   if (port !== 0) rows.push(['listening', `port ${port} on ${config.text('bind')}`]);
@@ -107,6 +109,7 @@ export class RunningServer {
     this.server = new Server({
       store: this.store,
       imports: this.imports,
+      evicts: true,
       loading: true,
       config,
       logger: this.logger,
@@ -126,6 +129,12 @@ export class RunningServer {
     process.on('unhandledRejection', (error) => this.fatal(error));
     server.statistics.loopDelay.start();
     server.sections = { memory: () => this.memoryAccount() };
+    const chance = config.number('random-faults') / 100;
+    if (chance > 0) {
+      const seed = Number(process.env.SEED ?? randomInt(2 ** 31));
+      this.store.faultAtRandom(seed, chance);
+      logger.warn(`random faults: ${config.number('random-faults')}% of looks at data, SEED=${seed}`);
+    }
     const opening = this.openStore();
     await Promise.race([opening, delay(QUIET_START_MS, undefined, { ref: false })]);
     await server.listen();
@@ -158,12 +167,6 @@ export class RunningServer {
     void server.importing.settle('what was imported before the start');
     const keys = Array.from({ length: this.store.databaseCount }, (_, i) => this.store.database(i).size);
     logger.info(`ready to accept connections: ${keys.reduce((sum, size) => sum + size, 0)} keys`);
-    const { used } = this.store.memory;
-    const limit = server.tierLimit.bytes;
-    if (used > limit)
-      logger.warn(
-        `the data take ${used} bytes of memory, tier-memory is ${limit}: until some are deleted or it is raised, commands that need more are refused`,
-      );
     notifyReady(config, logger);
     process.send?.({ ready: true });
   }
@@ -179,6 +182,7 @@ export class RunningServer {
       appendfsync: config.text('appendfsync') as 'always' | 'everysec' | 'no',
       checkpoint: checkpointLimits(config),
       replay: (payload) => server.replay(payload),
+      evicts: true,
       onProgress: (progress) => {
         if (server.loading !== null) server.loading.fraction = fraction(progress);
         if (Date.now() - told < PROGRESS_MS) return;
@@ -194,16 +198,43 @@ export class RunningServer {
   /** What anonymous memory stays within, a line each. */
   private memoryAccount(): InfoFields {
     const { config } = this;
-    const tier = this.server.tierLimit.bytes;
+    const tier = Math.max(this.server.tierLimit.bytes, WORKING_BYTES);
     const engine = engineMemory(config.text('engine') as EngineName, engineOptions(config));
     const checkpoint = checkpointMemory(checkpointLimits(config));
     return {
       memory_account_tier: tier,
+      memory_account_overdraft: OVERDRAFT_BYTES,
       memory_account_engine: engine,
       memory_account_checkpoint: checkpoint,
       memory_account_dump: DUMP_MEMORY,
       memory_account_other: OTHER_MEMORY,
-      memory_account_total: tier + engine + checkpoint + DUMP_MEMORY + OTHER_MEMORY,
+      memory_account_total: tier + OVERDRAFT_BYTES + engine + checkpoint + DUMP_MEMORY + OTHER_MEMORY,
+    };
+  }
+
+  /** What of the data is in memory, and what it costs that the rest is not. */
+  private residency(): InfoFields {
+    const { store, server } = this;
+    const now = store.residency();
+    return {
+      tier_complete: Number(now.complete),
+      tier_keys: now.keys,
+      tier_resident_keys: now.residentKeys,
+      tier_pinned_bytes: now.pinnedBytes,
+      tier_waiting_units: now.waiting,
+      tier_waiting_clients: server.faults.waiting.size,
+      tier_faults: now.faults,
+      tier_fetch_rounds: now.fetchRounds,
+      tier_fetch_rounds_max: now.roundsMax,
+      tier_fetched_rows: now.fetchedRows,
+      tier_absent_rows: now.absentRows,
+      tier_given_up_commands: server.faults.givenUp,
+      tier_evicted_keys: now.evictedKeys,
+      tier_evicted_pages: now.evictedPages,
+      tier_warming: Number(now.warming),
+      tier_warmed_rows: now.warmedRows,
+      tier_filter_bytes: now.filterBytes,
+      tier_filter_hits: now.filterHits,
     };
   }
 
@@ -224,7 +255,9 @@ export class RunningServer {
       tier: () => ({
         tier_used_bytes: store.memory.used,
         tier_limit_bytes: store.memory.limit,
+        tier_evictable_bytes: store.memory.evictable,
         tier_damaged_keys: store.damagedKeys,
+        ...this.residency(),
       }),
       log: () => ({
         log_policy: log.policy,

@@ -46,6 +46,11 @@ function isRedis({ name }: Parameter): boolean {
   return name !== 'engine' && !name.includes('.');
 }
 
+/** A value given under a parameter's older name, as it is under its own. */
+function meant({ name, aliasValues }: Parameter, given: string, value: string): string {
+  return given.toLowerCase() === name ? value : (aliasValues?.[value] ?? value);
+}
+
 export class Config {
   private readonly values = new Map<string, Value>();
   private readonly appliers = new Map<string, () => void>();
@@ -63,7 +68,7 @@ export class Config {
   load(name: string, value: string): void {
     const parameter = findParameter(name);
     if (parameter === undefined) throw new ConfigError(name, '', `unknown parameter '${name}'`);
-    this.values.set(parameter.name, this.parse(parameter, name, value));
+    this.values.set(parameter.name, this.parse(parameter, name, meant(parameter, name, value)));
     this.changed.add(parameter.name);
   }
 
@@ -101,10 +106,10 @@ export class Config {
     const before = new Map(this.values);
     let at = '';
     try {
-      pairs.forEach(([, value], i) => {
+      pairs.forEach(([name, value], i) => {
         const parameter = found[i]!;
         at = parameter.name;
-        this.values.set(at, parseParameter(parameter, value, this.get(at)));
+        this.values.set(at, parseParameter(parameter, meant(parameter, name, value), this.get(at)));
       });
       for (const parameter of found) {
         at = parameter!.name;
@@ -146,6 +151,14 @@ export class Config {
   /** As CONFIG GET shows it. */
   get(name: string): string {
     return showParameter(byName.get(name)!, this.value(name));
+  }
+
+  /** As CONFIG GET shows it under a name that may be the older one. */
+  getAs(name: string): string {
+    const { name: own, aliasValues = {} } = findParameter(name)!;
+    const shown = this.get(own);
+    if (name.toLowerCase() === own) return shown;
+    return Object.entries(aliasValues).find(([, value]) => value === shown)?.[0] ?? shown;
   }
 
   number(name: string): number {

@@ -7,6 +7,8 @@ interface Common {
   name: string;
   /** Redis's older name for the same parameter; listed and settable too. */
   alias?: string;
+  /** What a value under the older name is under this one. */
+  aliasValues?: Readonly<Record<string, string>>;
   /** Only at the start. */
   immutable?: true;
   /** Not shown in MONITOR and SLOWLOG. */
@@ -27,6 +29,8 @@ export type Parameter = Common &
         unit?: 'memory' | 'octal';
         /** A negative value is a percentage and may be written with a percent sign. */
         percent?: true;
+        /** The word `auto` stands for -1. */
+        auto?: true;
       }
     | { kind: 'text'; default: string }
     | { kind: 'choice'; default: string; choices: readonly string[] }
@@ -245,10 +249,14 @@ const effective: readonly Parameter[] = [
     ...atStart,
     help: 'what keeps the data on disk',
   }),
-  bytes('tier-memory', 0, 0, LONG_MAX, {
-    alias: 'maxmemory',
-    help: 'memory for data; 0: half of the machine’s',
-  }),
+  {
+    ...bytes('tier-memory', -1, 0, LONG_MAX, {
+      alias: 'maxmemory',
+      aliasValues: { '0': 'auto' },
+      help: 'memory for data; what exceeds it is in the engine only; auto: half of the machine’s, 0: none',
+    }),
+    auto: true,
+  } as Parameter,
   choice('appendfsync', 'everysec', ['everysec', 'always', 'no'], {
     help: 'when the log is forced to disk',
   }),
@@ -262,6 +270,10 @@ const effective: readonly Parameter[] = [
   }),
   integer('checkpoint-age', 60, 1, INT_MAX, { help: 'seconds after which changes are checkpointed' }),
   bytes('checkpoint-batch', 64 * MB, MB, GB, { help: 'most bytes of one write to the engine' }),
+  integer('random-faults', 0, 0, 100, {
+    ...atStart,
+    help: 'for tests: percentage of looks at data that find it not in memory',
+  }),
   // Dumps
   text('dbfilename', 'dump.rdb', { help: 'RDB file that SAVE and BGSAVE write in the data directory' }),
   words('save', '', parseSave, {
@@ -461,6 +473,7 @@ export function parseParameter(
 
 function parseNumber(parameter: Parameter & { kind: 'number' }, value: string): number {
   let parsed: number | undefined;
+  if (parameter.auto === true && value.toLowerCase() === 'auto') return -1;
   if (parameter.unit === 'memory') parsed = parseSize(value);
   else if (parameter.unit === 'octal') parsed = /^[0-7]+$/.test(value) ? parseInt(value, 8) : undefined;
   else if (/^(?:0|-?[1-9][0-9]{0,18})$/.test(value)) parsed = Number(value);
@@ -494,6 +507,7 @@ export function showParameter(parameter: Parameter, value: string | number | boo
   if (typeof value === 'number' && parameter.kind === 'number') {
     if (parameter.unit === 'octal') return value.toString(8);
     if (parameter.percent === true && value < 0) return `${-value}%`;
+    if (parameter.auto === true && value < 0) return 'auto';
   }
   return String(value);
 }

@@ -75,6 +75,8 @@ export interface ServerOptions {
   store: Store;
   /** As `attach` with a log alone. */
   log?: CommandLog;
+  /** Rows of the store leave memory when it is full, and are fetched again. */
+  evicts?: boolean;
   /** A durable store is attached later: until then clients are told that data is being loaded. */
   loading?: boolean;
   config?: Config;

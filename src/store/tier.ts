@@ -130,6 +130,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   private readonly keyspaces: (Keyspace | undefined)[] = [];
   private readonly dropped: Keyspace[] = [];
   private nextDatabaseId = 1;
+  private loadedAll = true;
 
   rows: RowWriter;
   private reader: RowReader | null = null;
@@ -679,8 +680,18 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return this.reader.damaged(key, keyStart, keyEnd);
   }
 
+  /** Nothing has been left out at the start, and nothing has left memory since. */
+  get isWhole(): boolean {
+    return (
+      this.loadedAll &&
+      this.evictor.evictedPages === 0 &&
+      this.databases.every((database) => database.keyspace.complete)
+    );
+  }
+
   recovered(complete = true): void {
     const { reader } = this;
+    this.loadedAll = complete;
     if (reader !== null && !complete) this.residents.tracking = true;
     this.reader = null;
     reader?.finish(complete);

@@ -16,12 +16,12 @@ function get({ argc, args, server, reply }: Context): void {
     const name = args[i].latin1();
     if (!/[[*?]/.test(name)) {
       const parameter = findParameter(name);
-      if (parameter !== undefined && !found.has(name)) found.set(name, config.get(parameter.name));
+      if (parameter !== undefined && !found.has(name)) found.set(name, config.getAs(name));
       continue;
     }
-    for (const [known, parameter] of parameterNames()) {
+    for (const [known] of parameterNames()) {
       if (config.isHidden(known) || found.has(known)) continue;
-      if (matchGlob(args[i], Slice.from(known), true)) found.set(known, config.get(parameter.name));
+      if (matchGlob(args[i], Slice.from(known), true)) found.set(known, config.getAs(known));
     }
   }
   reply.map(found.size);

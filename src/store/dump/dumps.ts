@@ -31,6 +31,10 @@ export class Dumps {
 
   /** Writes an RDB file of the data as they are now. One at a time. */
   saveRdb(options: SaveOptions): DumpUnderWay {
+    if (!this.tier.isWhole)
+      throw new Error(
+        'an RDB file is written from memory, which some of the data has left: raise tier-memory and restart',
+      );
     return new RdbSave(this.tier, options);
   }
 }
