@@ -1,6 +1,7 @@
 // What the byte-level routines of the hot paths cost: node bench-micro/bytes.mjs
 // Build first. CPU time, best of several rounds; the loops add what they compute, so that none is optimised away.
-import { Slice } from '../dist/bytes/slice.js';
+import { copyBetween } from '../dist/bytes/copy.js';
+import { allocatePadded, Slice, viewOf } from '../dist/bytes/slice.js';
 import { parseInteger, parseDouble, formatDouble } from '../dist/bytes/number.js';
 import { matchGlob } from '../dist/bytes/glob.js';
 import { addExtended, formatExtended, parseExtended } from '../dist/bytes/extended.js';
@@ -20,6 +21,22 @@ function measure(name, count, run) {
   console.log(`${name.padEnd(44)} ${times[0].toFixed(1).padStart(12)} ns   (${sum % 10})`);
 }
 
+const source = allocatePadded(1 << 16);
+const target = allocatePadded(1 << 20);
+const sourceView = viewOf(source.buffer);
+const targetView = viewOf(target.buffer);
+for (const length of [16, 100, 160, 256, 1024]) {
+  measure(`copyBetween, ${length} B`, 1e6, (i) => {
+    const at = (i * 148) & 0x7ffff;
+    copyBetween(source, sourceView, i & 0x3fff, target, targetView, at, length);
+    return target[at];
+  });
+  measure(`Buffer.copy, ${length} B`, 1e6, (i) => {
+    const at = (i * 148) & 0x7ffff;
+    const start = i & 0x3fff;
+    return source.copy(target, at, start, start + length);
+  });
+}
 const slices = (make) => Array.from({ length: 1024 }, (_, i) => Slice.from(make(i)));
 
 const small = slices((i) => String(i * 7));

@@ -1,17 +1,17 @@
-// What commands cost without a network: parsed, dispatched, run on the tier, replied to.
-// node bench-micro/commands.mjs [--keys 1000000]
-// Build first. CPU time, best of several rounds; requests stand in buffers of 64 KB, as they come from a socket.
-import { allocatePadded, viewOf } from '../dist/bytes/slice.js';
-import { parseRequest } from '../dist/resp/request-parser.js';
+// What commands cost without a network and a log: parsed, read ahead, run on the tier, replied to.
+// node bench-micro/commands.mjs [--keys 1000000] [--pipeline 16]
+// Build first. CPU time, best of several rounds; so many requests at a time as --pipeline says.
 import { Client } from '../dist/server/client.js';
-import { dispatch } from '../dist/server/dispatch.js';
 import { Server } from '../dist/server/server.js';
 import { Tier } from '../dist/store/tier.js';
 
 const at = process.argv.indexOf('--keys');
 const KEYS = at < 0 ? 1_000_000 : Number(process.argv[at + 1]);
-const BUFFER_BYTES = 64 * 1024;
-const BUFFERS = 64;
+const pipelineAt = process.argv.indexOf('--pipeline');
+const PIPELINE = pipelineAt < 0 ? 16 : Number(process.argv[pipelineAt + 1]);
+const REQUESTS = 32_768;
+/** Inputs after which a turn ends. */
+const INPUTS_A_TURN = 50;
 const ROUNDS = 5;
 
 const server = new Server({ store: new Tier({ limit: 4e9 }) });
@@ -24,39 +24,22 @@ function encode(parts) {
   return `*${parts.length}\r\n${parts.map((part) => `$${part.length}\r\n${part}\r\n`).join('')}`;
 }
 
-/** Buffers full of requests, and how many there are in them. */
+/** Inputs of requests, as they come from a socket. */
 function requests(make) {
   const buffers = [];
-  let count = 0;
-  for (let i = 0; i < BUFFERS; i++) {
-    let text = '';
-    for (;;) {
-      const next = encode(make());
-      if (text.length + next.length > BUFFER_BYTES) break;
-      text += next;
-      count++;
-    }
-    const memory = allocatePadded(text.length);
-    memory.latin1Write(text);
-    buffers.push(memory);
+  for (let count = 0; count < REQUESTS; count += PIPELINE) {
+    buffers.push(Buffer.from(Array.from({ length: PIPELINE }, () => encode(make())).join(''), 'latin1'));
   }
-  return { buffers, count };
+  return { buffers, count: buffers.length * PIPELINE };
 }
 
 function run(buffers) {
-  const { context } = server;
-  context.reply = server.turn.writer;
-  for (const memory of buffers) {
-    const view = viewOf(memory.buffer);
-    for (let pos = 0; pos < memory.length;) {
-      pos = parseRequest(context, memory, view, pos, memory.length);
-      context.client = client;
-      context.db = client.db;
-      dispatch(server, context, client);
-    }
-    context.reply.pos = 0;
-    server.store.now = Date.now();
-  }
+  buffers.forEach((bytes, i) => {
+    bytes.copy(server.input.memory);
+    server.input.receive(client, bytes.length);
+    if (i % INPUTS_A_TURN === 0) server.turns.end();
+  });
+  server.turns.end();
 }
 
 for (const [name, make] of [
