@@ -4,10 +4,9 @@
  */
 import { Slice } from '../bytes/slice.ts';
 import { parseRequest, type RequestTarget } from '../resp/request-parser.ts';
+import { PREFETCH_KEYS_MAX } from '../store/api.ts';
 import type { Context } from './context.ts';
 
-/** Requests parsed at a time: as many as a processor's nearest cache has room for beside what they touch. */
-const REQUESTS_MAX = 32;
 /** A request with more arguments is not parsed ahead. */
 const ARGUMENTS_MAX = 8;
 
@@ -25,7 +24,7 @@ class ParsedRequest implements RequestTarget {
 }
 
 export class Pipeline {
-  private readonly requests = Array.from({ length: REQUESTS_MAX }, () => new ParsedRequest());
+  private readonly requests = Array.from({ length: PREFETCH_KEYS_MAX }, () => new ParsedRequest());
   /** First arguments of the requests, which nearly always are keys. */
   private readonly keys: Slice[] = [];
 
@@ -33,7 +32,7 @@ export class Pipeline {
   parse(memory: Buffer, view: DataView, pos: number, end: number): number {
     const { requests } = this;
     let count = 0;
-    while (count < REQUESTS_MAX && pos < end) {
+    while (count < PREFETCH_KEYS_MAX && pos < end) {
       const next = parseRequest(requests[count], memory, view, pos, end);
       if (next < 0) break;
       pos = next;

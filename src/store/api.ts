@@ -168,6 +168,9 @@ export interface Store {
   readonly memory: { readonly used: number; limit: number; readonly evictable: number };
 }
 
+/** Most keys of one prefetch: the records of more would push each other out of the processor's nearest cache. */
+export const PREFETCH_KEYS_MAX = 32;
+
 /** A logical database, what SELECT reaches. Expired keys are removed before any method sees them. */
 export interface Database {
   readonly index: number;
@@ -180,8 +183,8 @@ export interface Database {
 
   /**
    * Keys that are about to be asked for, in this order: their records are read ahead of that into the
-   * processor's caches, all at once, where one after the other would be waited for. The keys lie in one
-   * memory, which stays as it is until `Store.prefetched`.
+   * processor's caches, all at once, where one after the other would be waited for. They are at most
+   * PREFETCH_KEYS_MAX and lie in one memory, which stays as it is until `Store.prefetched`.
    */
   prefetch(keys: readonly Slice[], count: number): void;
 

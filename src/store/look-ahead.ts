@@ -6,12 +6,11 @@
  * Nothing that is found here is relied on but the hashes.
  */
 import type { Slice } from '../bytes/slice.ts';
+import { PREFETCH_KEYS_MAX } from './api.ts';
 import type { Arena } from './arena.ts';
 import type { Hasher } from './hash.ts';
 import type { KeyTable } from './key-table.ts';
 
-/** Keys of one round; the reads of more would push each other out of the nearest cache. */
-export const LOOK_AHEAD_KEYS_MAX = 64;
 /** Words of a line of the processor's cache. */
 const LINE_WORDS = 16;
 
@@ -20,10 +19,10 @@ export class LookAhead {
   private readonly hasher: Hasher;
   /** The keys of the round: bytes [starts[i], ends[i]) of `memory`. */
   private memory: Buffer | null = null;
-  private readonly starts = new Int32Array(LOOK_AHEAD_KEYS_MAX);
-  private readonly ends = new Int32Array(LOOK_AHEAD_KEYS_MAX);
-  private readonly hashes = new Int32Array(LOOK_AHEAD_KEYS_MAX);
-  private readonly refs = new Int32Array(LOOK_AHEAD_KEYS_MAX);
+  private readonly starts = new Int32Array(PREFETCH_KEYS_MAX);
+  private readonly ends = new Int32Array(PREFETCH_KEYS_MAX);
+  private readonly hashes = new Int32Array(PREFETCH_KEYS_MAX);
+  private readonly refs = new Int32Array(PREFETCH_KEYS_MAX);
   private count = 0;
   private next = 0;
   /** Takes what is read, so that the compiler cannot leave the reads out. */

@@ -3,7 +3,7 @@ import { addExtended, formatExtended, parseExtended, type Extended } from '../..
 import { INT64_MAX, INT64_MIN, parseInt64, sliceInteger } from '../../bytes/number.ts';
 import { ByteSink } from '../../bytes/sink.ts';
 import { Slice } from '../../bytes/slice.ts';
-import { Type, WrongTypeError, type StringValue } from '../../store/api.ts';
+import { PREFETCH_KEYS_MAX, Type, WrongTypeError, type StringValue } from '../../store/api.ts';
 import { CommandError, type Command, type KeyPosition } from '../command.ts';
 import type { Context } from '../context.ts';
 import { Encoding, stringChangedInPlace } from '../encoding.ts';
@@ -27,6 +27,8 @@ const stored = new Slice();
 /** A number's text, written here and given to the store. */
 const text = new Slice();
 const digits = new ByteSink(64);
+/** Keys that are read ahead. */
+const ahead: Slice[] = [];
 
 /** Shows the string at a key that is read in `stored`; false when there is none. */
 function read(context: Context, key: Slice): boolean {
@@ -216,10 +218,24 @@ function getex(context: Context): void {
 function mget(context: Context): void {
   const { args, reply, argc } = context;
   reply.array(argc - 1);
-  for (let i = 1; i < argc; i++) {
-    if (readIfString(context, args[i])) reply.bulk(stored);
-    else reply.null();
+  try {
+    for (let i = 1; i < argc; i++) {
+      readAhead(context, i, 1);
+      if (readIfString(context, args[i])) reply.bulk(stored);
+      else reply.null();
+    }
+  } finally {
+    context.store.prefetched();
   }
+}
+
+/** In a loop over keys that are every `step`th argument from args[1] on: every so often reads the next ones ahead. */
+function readAhead(context: Context, i: number, step: number): void {
+  const { args, argc } = context;
+  if (((i - 1) / step) % PREFETCH_KEYS_MAX !== 0) return;
+  let count = 0;
+  for (; i < argc && count < PREFETCH_KEYS_MAX; i += step) ahead[count++] = args[i];
+  if (count > 1) context.db.prefetch(ahead, count);
 }
 
 /** As `read`; what is no string counts as absent. */
@@ -234,10 +250,15 @@ function readIfString(context: Context, key: Slice): boolean {
 
 function setPairs(context: Context): void {
   const { args, db, argc } = context;
-  for (let i = 1; i < argc; i += 2) {
-    announceIfNew(context, args[i]);
-    db.setString(args[i], args[i + 1]);
-    context.changed(args[i], '$', 'set');
+  try {
+    for (let i = 1; i < argc; i += 2) {
+      readAhead(context, i, 2);
+      announceIfNew(context, args[i]);
+      db.setString(args[i], args[i + 1]);
+      context.changed(args[i], '$', 'set');
+    }
+  } finally {
+    context.store.prefetched();
   }
 }
 
