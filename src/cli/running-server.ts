@@ -150,7 +150,7 @@ export class RunningServer {
     const limits = persistent.checkpointer.limits;
     for (const name of LIMIT_PARAMETERS)
       config.onChange(name, () => void Object.assign(limits, checkpointLimits(config)));
-    const dumps = new Dumps(this.store);
+    const dumps = new Dumps(persistent, this.imports);
     removeTemporary(path.resolve(config.text('dir')));
     this.imports.clean();
     server.attach({

@@ -1,5 +1,6 @@
 /** SAVE and BGSAVE: when an RDB file is written, and what became of the last one. */
 import path from 'node:path';
+import type { BackupResult } from '../store/dump/backup.ts';
 import type { DumpUnderWay } from '../store/dump/dumps.ts';
 import type { SaveResult } from '../store/dump/save-rdb.ts';
 import { describe } from './errors.ts';
@@ -12,6 +13,7 @@ const RETRY_SECONDS = 5;
 
 /** Makes dumps; what a durable store gives to the server. */
 export interface DumpMaker {
+  backup(to: string): Promise<BackupResult>;
   saveRdb(options: {
     path: string;
     compression: boolean;
@@ -153,6 +155,27 @@ export class Persistence {
       this.server.logger.info(`${changes} changes in ${seconds} seconds: saving`);
       this.begin();
       return;
+    }
+  }
+
+  private backingUp = false;
+
+  /** Makes a copy of the data directory. */
+  async backup(to: string): Promise<BackupResult> {
+    const { server } = this;
+    const maker = server.durability?.dumps;
+    if (maker === undefined) throw new Error('this server has no data directory');
+    if (this.backingUp) throw new Error('another backup is in progress');
+    this.backingUp = true;
+    try {
+      const result = await maker.backup(to);
+      server.logger.info(
+        `${to}: backed up to log position ${result.position} in ${(result.elapsedMs / 1000).toFixed(2)} s, ` +
+          `of which nothing else was done for ${result.pauseMs.toFixed(1)} ms`,
+      );
+      return result;
+    } finally {
+      this.backingUp = false;
     }
   }
 

@@ -279,6 +279,11 @@ export class CommandLog {
     return true;
   }
 
+  /** Paths of the segments that nothing is appended to any more, oldest first. */
+  closedSegments(): string[] {
+    return this.firsts.slice(0, -1).map((first) => `${this.options.directory}/${segmentName(first)}`);
+  }
+
   /** Ends the current segment, if it has frames, and begins the next. Throws the system's error and stays with the current one. */
   roll(): void {
     if (this.current.bytes === SEGMENT_HEADER_BYTES) return;

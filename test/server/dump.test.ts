@@ -338,3 +338,26 @@ describe('IMPORT', () => {
     expect(await patiently(client, 'DEBUG', 'DIGEST')).toBe(before);
   });
 });
+
+describe('BACKUP', () => {
+  it.each(['lmdb', 'leveldb', 'rocksdb'])(
+    'is a directory that a server opens, of one moment (%s)',
+    async (engine) => {
+      const { client } = await startArdent('--engine', engine);
+      await sendAll(client, dumpData(new Random(3), 100, 800));
+      await client.send('BGREWRITEAOF');
+      // After the checkpoint, or while it runs: in the log alone.
+      for (let i = 0; i < 100; i++) await client.send('SET', `late:${i}`, i);
+      const copy = path.join(directory, 'copies', 'first');
+      const digest = await patiently(client, 'DEBUG', 'DIGEST');
+      expect(await patiently(client, 'BACKUP', copy)).toMatch(/pause_microseconds/);
+      await client.send('FLUSHALL');
+      await client.send('SET', 'later', '1');
+      expect(await patiently(client, 'BACKUP', copy)).toMatch(/^-ERR .* is not empty/);
+      const its = await startArdent('--dir', copy, '--engine', engine);
+      expect(await patiently(its.client, 'DEBUG', 'DIGEST')).toBe(digest);
+      await its.client.send('SET', 'in-the-copy', '1');
+      expect(await client.send('DBSIZE')).toBe(':1\r\n');
+    },
+  );
+});

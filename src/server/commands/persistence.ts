@@ -68,6 +68,25 @@ function writeCounts(reply: Reply, counts: ImportCounts): void {
   }
 }
 
+/** BACKUP directory */
+function backup({ args, server, client }: Context): void {
+  const to = path.resolve(server.config.text('dir'), args[1].utf8());
+  server.suspend(client);
+  server.persistence.backup(to).then(
+    ({ elapsedMs, pauseMs, position }) =>
+      server.proceed(client, (output) => {
+        output.map(3);
+        output.bulkString('milliseconds');
+        output.integer(Math.round(elapsedMs));
+        output.bulkString('pause_microseconds');
+        output.integer(Math.round(pauseMs * 1000));
+        output.bulkString('log_position');
+        output.integer(position);
+      }),
+    (error: unknown) => server.proceed(client, (output) => output.error(`ERR ${describe(error)}`)),
+  );
+}
+
 /** Writes an RDB file and loads it in place of the data. */
 export function reload({ server, client, reply }: Context): void {
   const { persistence, importing } = server;
@@ -131,6 +150,15 @@ export const persistenceCommands: readonly Command[] = [
     complexity: 'O(N) with N keys of the file',
     summary: 'Loads an RDB file into the running server, all of it or nothing',
     run: importFile,
+  },
+  {
+    ...saving,
+    name: 'backup',
+    arity: 2,
+    flags: ['admin', 'noscript', 'no_async_loading', 'no_multi'],
+    complexity: 'O(N) with N bytes of the engine’s files that cannot be linked',
+    summary: 'Makes a copy of the data directory that a server can open',
+    run: backup,
   },
   {
     ...saving,

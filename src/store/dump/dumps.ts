@@ -1,5 +1,8 @@
 /** Copies of the data beside the data directory: RDB files, for now, of one moment each. */
+import type { PersistentStore } from '../persistent-store.ts';
 import type { Tier } from '../tier.ts';
+import { backup, type BackupResult } from './backup.ts';
+import type { Imports } from './imports.ts';
 import { RdbSave, type SaveOptions, type SaveResult } from './save-rdb.ts';
 
 /** What a writer is held up for when a dump's memory is at its end. */
@@ -17,24 +20,31 @@ export interface DumpUnderWay {
 }
 
 export class Dumps {
-  private readonly tier: Tier;
+  private readonly store: PersistentStore<Tier>;
+  private readonly imports: Imports;
 
-  constructor(tier: Tier) {
-    this.tier = tier;
+  constructor(store: PersistentStore<Tier>, imports: Imports) {
+    this.store = store;
+    this.imports = imports;
   }
 
   /** Milliseconds by which writers are to be held up, so that a dump under way can follow. */
   get writerDelayMs(): number {
-    const pressure = this.tier.arena.snapshot?.pressure ?? 0;
+    const pressure = this.store.store.arena.snapshot?.pressure ?? 0;
     return pressure ** 3 * WRITER_DELAY_MS_MAX;
   }
 
   /** Writes an RDB file of the data as they are now. One at a time. */
   saveRdb(options: SaveOptions): DumpUnderWay {
-    if (!this.tier.isWhole)
+    if (!this.store.store.isWhole)
       throw new Error(
         'an RDB file is written from memory, which some of the data has left: raise tier-memory and restart',
       );
-    return new RdbSave(this.tier, options);
+    return new RdbSave(this.store.store, options);
+  }
+
+  /** Makes a data directory of the data as they are at one moment of the call. */
+  backup(to: string): Promise<BackupResult> {
+    return backup(this.store, this.imports, to);
   }
 }

@@ -210,6 +210,11 @@ export class Imports {
     this.unsettledBytes += statSync(this.file(id)).size;
   }
 
+  /** Copies that the log may ask for. */
+  files(): string[] {
+    return [...this.unsettled].map((id) => this.file(id));
+  }
+
   /** An import was given up: its copy is of no use. */
   forget(id: string): void {
     rmSync(this.file(id), { force: true });
