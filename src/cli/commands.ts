@@ -22,6 +22,7 @@ export const commands: CommandModule[] = [
   lazy('bench [command..]', 'Measure one server, with redis-benchmark’s flags', () => import('./bench.ts')),
   lazy('matrix', 'Measure engines against Redis: workloads by servers', () => import('./matrix.ts')),
   lazy('engines', 'Measure the engines themselves, without a server', () => import('./engines.ts')),
+  lazy('rdb', 'Look into an RDB file, verify it, convert it, print it', () => import('./rdb.ts')),
   lazy('rdb-save-load', 'Measure how servers load and save RDB files', () => import('./rdb-save-load.ts')),
   lazy('rdb-perf', 'Measure how servers load and save generated data', () => import('./rdb-perf.ts')),
   lazy('drill', 'Try whether backups come back, whatever happens meanwhile', () => import('./drill.ts')),

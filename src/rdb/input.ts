@@ -19,10 +19,10 @@ export const INCOMPLETE = new Error('more bytes are needed');
 export const LENGTH_UNKNOWN = -1;
 
 const TWO_32 = 0x1_0000_0000;
-const INITIAL = 64 * 1024;
+const NOTHING = allocatePadded(0);
 
 export class RdbInput {
-  u8: Buffer = allocatePadded(INITIAL);
+  u8: Buffer = NOTHING;
   view: DataView = viewOf(this.u8.buffer);
   /** Next byte to read. */
   pos = 0;

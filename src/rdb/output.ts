@@ -49,12 +49,13 @@ export class RdbOutput extends ByteSink {
   /** Places that are open: nothing may be handed on while they are, unless it can be patched. */
   private open = 0;
   private readonly crc = new Crc64();
-  private scratch = new Uint8Array(16 * 1024);
+  private scratch = new Uint8Array(0);
   /** Strings in a row that could not be compressed. */
   private incompressible = 0;
 
-  constructor(options: RdbOutputOptions) {
-    super(FLUSH_BYTES + 64 * 1024);
+  /** @param capacity bytes of memory at first */
+  constructor(options: RdbOutputOptions, capacity = FLUSH_BYTES + 64 * 1024) {
+    super(capacity);
     this.options = options;
     this.compression = options.compression ?? true;
     this.checksum = options.checksum ?? true;
@@ -248,8 +249,10 @@ export class RdbOutput extends ByteSink {
   }
 
   private scratchOf(length: number): Uint8Array {
-    if (this.scratch.length < length || this.scratch.length > Math.max(length, SCRATCH_KEPT_MAX)) {
-      this.scratch = new Uint8Array(Math.max(length, 16 * 1024));
+    const { scratch } = this;
+    if (scratch.length < length) this.scratch = new Uint8Array(Math.max(length, 2 * scratch.length));
+    else if (scratch.length > SCRATCH_KEPT_MAX && length <= SCRATCH_KEPT_MAX) {
+      this.scratch = new Uint8Array(SCRATCH_KEPT_MAX);
     }
     return this.scratch;
   }

@@ -60,6 +60,8 @@ export class RdbReader {
   version = 0;
   /** Keys read so far. */
   keys = 0;
+  /** The file has ended with a checksum, which was right unless `checksum` is false. */
+  checksumFound = false;
   /** Collections without elements, which Redis passes over too. */
   emptyKeys = 0;
 
@@ -605,7 +607,8 @@ export class RdbReader {
     const low = input.view.getInt32(input.pos, true);
     const high = input.view.getInt32(input.pos + 4, true);
     const { crc } = input;
-    if (this.checksum && (low !== 0 || high !== 0) && (low !== crc.low || high !== crc.high)) {
+    this.checksumFound = low !== 0 || high !== 0;
+    if (this.checksum && this.checksumFound && (low !== crc.low || high !== crc.high)) {
       const told = input.view.getBigUint64(input.pos, true).toString(16).padStart(16, '0');
       throw new Damage(`the checksum of the file is ${crc.toString()}, and it says ${told}`);
     }

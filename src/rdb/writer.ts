@@ -34,6 +34,9 @@ const LISTPACK_ELEMENT_BYTES_MAX = 1 << 30;
 /** Compression may make parts of a string longer, by a byte for each 32. */
 const partBytesMax = (length: number): number => length + (length >>> 5) + 1;
 
+/** Memory at first for a value alone, bytes. */
+const BARE_CAPACITY = 512;
+
 /** How the collection in progress is written. */
 const Form = {
   /** Nothing of it is written yet; `pack` or `integers` has all elements. */
@@ -65,13 +68,13 @@ export class RdbWriter extends RdbVisitor {
 
   private readonly pack = new ListpackBuilder();
   private readonly sorted = new ListpackBuilder();
-  private readonly integers = new Float64Array(INTSET_MAX);
+  private integers = new Float64Array(0);
   /** Of a packed sorted set: each member's score, and where its entries begin in `pack`. */
   private readonly scores = new Float64Array(PACKED_ENTRIES_MAX + 1);
   private readonly offsets = new Int32Array(PACKED_ENTRIES_MAX + 1);
   private readonly score = new Text();
   private ascending = true;
-  private readonly intset = new ByteSink(8 + 8 * INTSET_MAX);
+  private readonly intset = new ByteSink(64);
   private readonly walker = new ListpackWalker();
   private readonly first = new Text();
   private readonly second = new Text();
@@ -85,8 +88,8 @@ export class RdbWriter extends RdbVisitor {
 
   constructor(options: RdbWriterOptions) {
     super();
-    this.out = new RdbOutput(options);
     this.bare = options.bare ?? false;
+    this.out = this.bare ? new RdbOutput(options, BARE_CAPACITY) : new RdbOutput(options);
     this.stream = new StreamWriter(this.out, (type) => this.header(type));
   }
 
@@ -296,7 +299,7 @@ export class RdbWriter extends RdbVisitor {
     if (this.form === Form.Packed) {
       const value = parseInteger(bytes.u8, bytes.start, bytes.end);
       if (!Number.isNaN(value) && this.seen < INTSET_MAX) {
-        integers[this.seen] = value;
+        this.keepInteger(value);
         return;
       }
       this.beginPlain(RdbType.Set);
@@ -306,6 +309,15 @@ export class RdbWriter extends RdbVisitor {
       }
     }
     out.string(bytes);
+  }
+
+  private keepInteger(value: number): void {
+    if (this.seen === this.integers.length) {
+      const grown = new Float64Array(Math.max(16, 2 * this.seen));
+      grown.set(this.integers);
+      this.integers = grown;
+    }
+    this.integers[this.seen] = value;
   }
 
   private endIntset(): void {
@@ -318,6 +330,7 @@ export class RdbWriter extends RdbVisitor {
     intset.clear();
     intset.u32(width);
     intset.u32(seen);
+    intset.ensure(seen * width);
     const { view } = intset;
     for (let i = 0; i < seen; i++) {
       const at = 8 + i * width;
@@ -498,9 +511,9 @@ export class RdbWriter extends RdbVisitor {
   }
 }
 
-/** A score as Redis packs it: an integer when it is one (-0 becomes 0), else 17 digits. */
+/** A score as Redis packs it: an integer when it is one, else 17 digits; so is -0, which an integer cannot be. */
 function appendScore(pack: ListpackBuilder, score: number, text: Text): void {
-  if (Number.isSafeInteger(score)) {
+  if (Number.isSafeInteger(score) && !Object.is(score, -0)) {
     pack.appendInteger(score);
     return;
   }

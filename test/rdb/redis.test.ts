@@ -33,6 +33,11 @@ const CONFIGURATIONS: Record<string, string[]> = {
   LRU: ['--maxmemory-policy', 'allkeys-lru'],
 };
 
+/** Bytes of the file that Redis writes with its defaults. */
+async function sizeByRedis(redis: RedisWithFile): Promise<number> {
+  return (await redis.save()).length;
+}
+
 describe.each(Object.entries(CONFIGURATIONS))('redis-server with %s', (_name, args) => {
   let source: RedisWithFile;
   let target: RedisWithFile;
@@ -55,6 +60,7 @@ describe.each(Object.entries(CONFIGURATIONS))('redis-server with %s', (_name, ar
     const ours = rewrite(file);
     target = await RedisWithFile.start([], ours);
     expect(await target.digest()).toBe(digest);
+    expect(ours.length).toBeLessThan(1.05 * (await sizeByRedis(target)));
     writeFileSync(target.path, ours);
     expect(execFileSync('redis-check-rdb', [target.path], { encoding: 'utf8' })).toContain('Checksum OK');
     await target.stop();

@@ -60,6 +60,13 @@ export class DumpFile {
     if (this.unsynced >= SYNC_STEP_BYTES && this.syncing === null) this.syncStep();
   }
 
+  /** Replaces bytes that were written before. */
+  patch(offset: number, bytes: Uint8Array): void {
+    for (let done = 0; done < bytes.length;) {
+      done += writeSync(this.fd, bytes, done, bytes.length - done, offset + done);
+    }
+  }
+
   private syncStep(): void {
     this.unsynced = 0;
     this.syncing = syncData(this.fd)

@@ -54,6 +54,7 @@ function run(): void {
   file = output;
   const writer = new RdbWriter({
     write: (bytes) => output.write(bytes),
+    patch: (offset, bytes) => output.patch(offset, bytes),
     compression: start.compression,
     checksum: start.checksum,
   });
