@@ -81,10 +81,10 @@ function table(results: readonly DrillResult[]): string {
   const ms = (value: number | null | undefined): string => (value == null ? '–' : `${value.toFixed(1)} ms`);
   return renderText({
     title: 'Backup drills',
-    header: ['engine', 'drill', '', 'took', 'p99 before', 'during', 'after'],
+    header: ['drill', 'engine', '', 'took', 'p99 before', 'during', 'after'],
     rows: results.map(({ engine, drill, state, seconds, p99Ms }) => [
-      engine,
       DRILL_TITLES[drill],
+      engine,
       state === 'failed' ? 'FAILED' : state,
       formatDuration(seconds),
       ms(p99Ms?.before),

@@ -175,8 +175,9 @@ async function digestOf(client: Redis, key: Buffer): Promise<string> {
     client.callBuffer('PEXPIRETIME', key) as Promise<number>,
   ]);
   const type = typeBytes.toString();
-  const read = (name: string, ...args: string[]): Promise<Buffer[]> =>
-    client.callBuffer(name, key, ...args) as Promise<Buffer[]>;
+  // Members come with their scores side by side, or, in RESP3, in pairs.
+  const read = async (name: string, ...args: string[]): Promise<Buffer[]> =>
+    ((await client.callBuffer(name, key, ...args)) as (Buffer | Buffer[])[]).flat();
   switch (type) {
     case 'string':
       return canonical(type, deadline, [(await client.callBuffer('GET', key)) as Buffer]);

@@ -207,7 +207,12 @@ class Drill {
     const low = writes.acknowledged;
     const working = work();
     const during = await this.probe(server, working);
-    await working;
+    try {
+      await working;
+    } catch (error) {
+      await writes.stop(true);
+      throw error;
+    }
     const high = writes.acknowledged;
     await writes.stop();
     this.latencies = { before, during, after: (await this.probe(server, null))! };

@@ -22,6 +22,8 @@ export class OrderedWrites {
   start(): void {
     this.stopped = false;
     this.work = this.loop();
+    // Told by `stop`.
+    this.work.catch(() => {});
   }
 
   private async loop(): Promise<void> {
