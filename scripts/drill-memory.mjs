@@ -77,6 +77,20 @@ const newKeysSeconds = Number(options['new-keys-seconds']);
 const tierMemory =
   options['tier-memory'] ?? String(Math.ceil((3 * keys + ttlKeys) * (valueSize + KEY_MEMORY) + 256 * MB));
 
+/**
+ * The ceilings of 5 M keys in proportion, so that fewer keys pass them as often: below them writes and
+ * write-back would take turns, and sustained writes would not be measured at all.
+ */
+const share = Math.min(1, keys / 5_000_000);
+const ceilings = Object.fromEntries(
+  Object.entries({
+    'checkpoint-dirty': 256,
+    'checkpoint-dirty-max': 1024,
+    'checkpoint-log': 512,
+    'checkpoint-log-max': 2048,
+  }).map(([name, megabytes]) => [name, String(Math.ceil(megabytes * share * MB))]),
+);
+
 const began = Date.now();
 const say = (text) => console.log(`${((Date.now() - began) / 1000).toFixed(0).padStart(5)} s  ${text}`);
 const mb = (bytes) => `${(bytes / MB).toFixed(0)} MB`;
@@ -176,7 +190,7 @@ async function drill(engine) {
   const nodeOptions = options.node.split(' ').filter(Boolean);
   const server = DrillServer.ardent(
     engine,
-    { 'tier-memory': tierMemory, appendfsync: options.appendfsync, loglevel: 'notice' },
+    { 'tier-memory': tierMemory, appendfsync: options.appendfsync, loglevel: 'notice', ...ceilings },
     nodeOptions,
   );
   let told = 0;

@@ -15,7 +15,7 @@ export class Latency {
   /** Milliseconds from which an event is recorded; 0: never. */
   threshold = 0;
   readonly events = new Map<string, { samples: LatencySample[]; max: number }>();
-  /** Longest slice of background work for each kind: milliseconds by the clock, and without waiting for a processor. */
+  /** Longest slice of background work for each kind: milliseconds by the clock, and on a processor at most. */
   readonly longestSlices = new Map<string, number>();
   readonly longestWork = new Map<string, number>();
   private readonly clock = new SliceClock();

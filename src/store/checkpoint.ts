@@ -72,7 +72,7 @@ const RETRY_MS_MAX = 30_000;
 /** What a writer is held up for at a ceiling. */
 const WRITER_DELAY_MS_MAX = 100;
 
-/** `ms` by the clock, `workMs` without waiting for a processor. */
+/** `ms` by the clock, `workMs` on a processor at most; see SliceClock. */
 export type OnSlice = (kind: 'checkpoint-cut' | 'checkpoint-copy', ms: number, workMs: number) => void;
 
 export interface CheckpointerOptions {

@@ -1,47 +1,56 @@
 /**
- * Measures slices of work on the thread that made it: how long they took by the clock, and how much of that was
- * work. On a busy machine the two differ, by the time the thread waited for a processor.
+ * Measures slices of work on the thread that made it: how long they took by the clock, and how much processor
+ * time that was at most. On a busy machine the two differ: by the time the thread waited for a processor, and by
+ * the time it slept, say until the threads that help it to collect garbage had got a processor themselves.
  */
 import { openSync, readSync } from 'node:fs';
 
 /** Time on a processor, time waiting for one (both ns), and slices of it: see the kernel's sched-stats. */
 const SCHEDSTAT = '/proc/thread-self/schedstat';
 const SPACE = 32;
+/** The kernel brings the time on a processor up to date once a tick, of 4 ms by default. */
+const TICK_MS = 4;
 
 export class SliceClock {
-  /** Of the last slice: milliseconds by the clock, and without waiting for a processor. */
+  /** Of the last slice: milliseconds by the clock, and on a processor at most. */
   elapsedMs = 0;
   workMs = 0;
 
   private readonly file: number | null;
   private readonly text = Buffer.alloc(64);
   private startedAt = 0;
-  private waitedAtStart = 0;
+  private ranNs = 0;
+  private waitedNs = 0;
 
   constructor() {
     this.file = openSchedstat();
   }
 
   start(): void {
-    this.waitedAtStart = this.waitedNs();
+    this.read();
     this.startedAt = performance.now();
   }
 
   stop(): void {
     this.elapsedMs = performance.now() - this.startedAt;
-    const waitedMs = (this.waitedNs() - this.waitedAtStart) / 1e6;
-    this.workMs = Math.max(0, this.elapsedMs - waitedMs);
+    const { ranNs, waitedNs } = this;
+    this.read();
+    const awakeMs = this.elapsedMs - (this.waitedNs - waitedNs) / 1e6;
+    const ranMs = (this.ranNs - ranNs) / 1e6 + TICK_MS;
+    this.workMs = this.file === null ? this.elapsedMs : Math.max(0, Math.min(awakeMs, ranMs));
   }
 
-  /** 0 where the system does not tell. */
-  private waitedNs(): number {
-    if (this.file === null) return 0;
+  private read(): void {
+    if (this.file === null) return;
     const { text } = this;
     const length = readSync(this.file, text, 0, text.length, 0);
-    let at = text.indexOf(SPACE) + 1;
-    let waited = 0;
-    for (; at < length && text[at] !== SPACE; at++) waited = waited * 10 + text[at] - 48;
-    return waited;
+    let at = 0;
+    let number = 0;
+    for (; at < length && text[at] !== SPACE; at++) number = number * 10 + text[at] - 48;
+    this.ranNs = number;
+    number = 0;
+    for (at++; at < length && text[at] !== SPACE; at++) number = number * 10 + text[at] - 48;
+    this.waitedNs = number;
   }
 }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SliceClock } from '../../src/store/slice-clock.ts';
 
@@ -12,4 +13,13 @@ test('work is a part of the time by the clock', () => {
     expect(clock.workMs).toBeGreaterThanOrEqual(0);
     expect(clock.workMs).toBeLessThanOrEqual(clock.elapsedMs);
   }
+});
+
+test.skipIf(!existsSync('/proc/thread-self/schedstat'))('sleep is no work', () => {
+  const clock = new SliceClock();
+  clock.start();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  clock.stop();
+  expect(clock.elapsedMs).toBeGreaterThanOrEqual(99);
+  expect(clock.workMs).toBeLessThan(20);
 });
