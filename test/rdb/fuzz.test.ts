@@ -57,7 +57,9 @@ function mutate(seed: Buffer, random: Random): Buffer {
 }
 
 describe('damaged files', () => {
-  test(`${ROUNDS} of seed ${SEED}`, { timeout: 60_000 + ROUNDS * 20 }, () => {
+  const timeout = 60_000 + ROUNDS * 20;
+
+  test(`${ROUNDS} of seed ${SEED}`, { timeout }, () => {
     const random = new Random(SEED);
     const seeds = [...FILES.values(), file(12, ...Object.values(RECORDS))].map((bytes) => Buffer.from(bytes));
     const before = process.memoryUsage().rss;
@@ -87,7 +89,7 @@ describe('damaged files', () => {
     if (ROUNDS > 100_000) console.log(`${refused} refused, ${read} read`);
   });
 
-  test('payloads', () => {
+  test('payloads', { timeout }, () => {
     const random = new Random(SEED);
     const key = Slice.from('key');
     const values = Object.values(RECORDS).filter((record) => record[0] < 26);
