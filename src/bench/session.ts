@@ -322,7 +322,11 @@ function toRun(
     repeat,
     startedAt,
     state: unsupported ? 'unsupported' : failed ? 'failed' : 'ok',
-    ...(unsupported ? { error: refusal } : failed ? { error: error ?? 'no request was answered' } : {}),
+    ...(unsupported
+      ? { error: refusal.replace(/, with args .*/s, '') }
+      : failed
+        ? { error: error ?? 'no request was answered' }
+        : {}),
     seconds: outcome?.seconds ?? 0,
     requests: outcome?.requests ?? 0,
     opsPerSecond: outcome?.opsPerSecond ?? 0,

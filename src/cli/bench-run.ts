@@ -156,6 +156,7 @@ export function printResults(results: Results, args: OutputArguments, files: str
   }
   const failures = failuresOf(results);
   if (results.cells.every(({ state }) => state !== 'ok')) {
+    if (results.state === 'partial') failures.push(`nothing was measured: ${results.partialReason}`);
     process.stderr.write(`${failures.map((text) => `ardent: ${text}`).join('\n')}\n`);
     return;
   }

@@ -69,6 +69,7 @@ export interface Made {
   finishedAt: string;
   rerun: string;
   seed?: number;
+  clientCeiling?: Results['clientCeiling'];
 }
 
 export function environment(results: Made): Markup {
@@ -86,6 +87,12 @@ export function environment(results: Made): Markup {
       `ardent ${env.ardentVersion}${env.commit === '' ? '' : ` (${env.commit})`}, Node ${env.nodeVersion}`,
     ],
     ['transport', env.transport],
+    ...(results.clientCeiling ?? []).map(
+      ({ pipeline, opsPerSecond, clientUtilisation }): [string, string] => [
+        `client alone, pipeline ${pipeline}`,
+        `${formatCount(opsPerSecond)} ops/s against a responder that does nothing, the client ${(clientUtilisation * 100).toFixed(0)}% busy`,
+      ],
+    ),
     ['load at the start', env.loadAverage.map((load) => load.toFixed(2)).join(' ')],
     ['begun, ended', `${results.startedAt}, ${results.finishedAt}`],
     ...(results.seed === undefined ? [] : [['seed', String(results.seed)] as [string, string]]),
@@ -106,6 +113,10 @@ const GUIDE: [string, string][] = [
     'A difference counts as proven when both sides have at least 5 runs, Mann-Whitney’s exact test gives p < 0.01, and the 95% interval of the ratio leaves out 1. Otherwise there is no detectable difference.',
   ],
   [
+    'Void',
+    'A badge of the cell or of its baseline takes away what the comparison would prove: no verdict is given, and the row does not count in the mean.',
+  ],
+  [
     'Closed and open loop',
     'In a closed loop every connection waits for its reply; the latency is the service time at that load, measured at saturation. In an open loop requests come at their own times, and latency runs from the moment a request was due.',
   ],
@@ -115,7 +126,7 @@ const GUIDE: [string, string][] = [
   ],
   [
     'CLIENT-BOUND',
-    'The client was busy all the time while the server was not: the figure is the client’s limit. No ranking.',
+    'The client was busy all the time, or near to what it reaches against a responder that does nothing, while the server had time left: the figure is the client’s limit.',
   ],
   [
     'OVERLOADED',

@@ -56,7 +56,7 @@ code.block { display: block; background: var(--wash); border: 1px solid var(--li
 .forest .dot { position: absolute; width: 8px; height: 8px; margin: -4px 0 0 -4px; border-radius: 50%; background: var(--c); }
 .forest .dot.open { background: var(--card); border: 2px solid var(--c); }
 @media (max-width: 640px) { .forest .axis span:nth-child(even) { display: none; } }
-.forest .dot.void { opacity: .4; }
+.forest .dot.void { opacity: .45; } .forest .span.void { opacity: .18; }
 .forest .axis { position: relative; height: 20px; font-size: 11px; color: var(--faint); }
 .forest .axis span { position: absolute; transform: translateX(-50%); white-space: nowrap; }
 

@@ -60,7 +60,7 @@ function forest(results: Results, others: readonly TargetInfo[]): Markup | '' {
       const proven = verdict === 'higher' || verdict === 'lower';
       const top = `${8 + lane * 7}px`;
       const width = `calc(${place(to)} - ${place(from)})`;
-      return markup`<i class="span" style="--c:var(--s${color});top:${top};left:${place(from)};width:${width}"></i><i class="dot ${proven ? '' : 'open'} ${verdict === 'void' ? 'void' : ''}" style="--c:var(--s${color});top:${top};left:${place(ratio)}" title="${target.label}, ${workload.label}: ${formatRatio(ratio)} (${from.toFixed(2)}–${to.toFixed(2)}), ${verdict}${voidedBy ? `: ${voidedBy.join(', ')}` : ''}"></i>`;
+      return markup`<i class="span ${verdict === 'void' ? 'void' : ''}" style="--c:var(--s${color});top:${top};left:${place(from)};width:${width}"></i><i class="dot ${proven ? '' : 'open'} ${verdict === 'void' ? 'void' : ''}" style="--c:var(--s${color});top:${top};left:${place(ratio)}" title="${target.label}, ${workload.label}: ${formatRatio(ratio)} (${from.toFixed(2)}–${to.toFixed(2)}), ${verdict}${voidedBy ? `: ${voidedBy.join(', ')}` : ''}"></i>`;
     });
     return markup`<div class="row"><div class="what">${workload.label}</div><div class="track" style="--lanes:${others.length}">${grid}${dots}</div></div>`;
   });
