@@ -2,6 +2,7 @@
  * One life of a target: started fresh, loaded, left alone until it has written back, asked every row in
  * order, stopped. A row that fails is recorded and does not lose the others.
  */
+import { statfsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Run, Session } from '../results/document.ts';
 import { STRINGS } from '../workloads/builtin.ts';
@@ -22,6 +23,8 @@ const LOAD_TIMEOUT_SECONDS = 60;
 const QUIET_MS = 300;
 const QUIET_SAMPLE_MS = 50;
 const QUIET_CPU_SHARE = 0.1;
+/** Less free space than this, and a server's next append may fail. */
+const DISK_FULL_BYTES = 1024 ** 2;
 
 /** What a server says to a command that it does not have, or only half. */
 const UNKNOWN_COMMAND = /unknown (sub)?command/i;
@@ -189,6 +192,14 @@ class Life {
     return false;
   }
 
+  /** What may be behind a failure: a server whose log cannot be written does not answer. */
+  private diskFull(): string {
+    const { dataDirectory } = this.target;
+    if (dataDirectory === null) return '';
+    const { bavail, bsize } = statfsSync(dataDirectory);
+    return bavail * bsize < DISK_FULL_BYTES ? `; no space is left where its data are, ${dataDirectory}` : '';
+  }
+
   /** Sends a preload's command `count` times. */
   private async send(preload: Preload, count: number): Promise<LoadOutcome> {
     const { settings, pool } = this.options;
@@ -204,7 +215,7 @@ class Life {
       warmupRequests: null,
       timeoutSeconds: LOAD_TIMEOUT_SECONDS,
     });
-    if (outcome.failure !== null) throw new RunFailure(`load: ${outcome.failure}`);
+    if (outcome.failure !== null) throw new RunFailure(`load: ${outcome.failure}${this.diskFull()}`);
     if (outcome.errors > 0)
       throw new RunFailure(
         `load: ${outcome.errors} errors, the first: ${outcome.firstError}${outcome.firstError?.startsWith('MOVED') ? ' (--cluster --driver ioredis goes where it is told)' : ''}`,
@@ -285,7 +296,7 @@ class Life {
           },
         );
       }
-      error = outcome.failure;
+      error = outcome.failure === null ? null : outcome.failure + this.diskFull();
     } catch (failure) {
       error = (failure as Error).message;
     } finally {
