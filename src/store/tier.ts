@@ -65,6 +65,19 @@ export function databasesInMeta(meta: Buffer): number {
   return meta.readUInt32LE(21);
 }
 
+/** What a meta row's part of the tier says of the databases; `keyspace` is the id that rows name one by. */
+export function databasesOfMeta(meta: Buffer): DumpedDatabase[] {
+  return Array.from({ length: databasesInMeta(meta) }, (_, index) => {
+    const at = 25 + 20 * index;
+    return {
+      index,
+      keyspace: meta.readUInt32LE(at),
+      keys: Number(meta.readBigUInt64LE(at + 4)),
+      expiring: Number(meta.readBigUInt64LE(at + 12)),
+    };
+  });
+}
+
 /** Kept free for commands that have begun, and again for what waits to be evicted: an eighth of the limit, within these bounds. */
 const RESERVE_SHARE = 8;
 const RESERVE_MIN = 1024 * 1024;

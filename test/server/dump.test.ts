@@ -113,6 +113,22 @@ describe('SAVE', () => {
     expect(Number(await patiently(client, 'LASTSAVE').then((reply) => reply.slice(1)))).toBeGreaterThan(0);
   });
 
+  it.each(['lmdb', 'rocksdb'])('includes what has left memory (%s)', async (engine) => {
+    const { client } = await startArdent('--tier-memory', '8mb', '--engine', engine);
+    const theirs = await redis();
+    const filler = Array.from({ length: 150 }, (_, i) => [
+      'MSET',
+      ...Array.from({ length: 100 }, (_, j) => [`fill:${i}:${j}`, String(j).repeat(500)]).flat(),
+    ]);
+    for (const to of [client, theirs]) {
+      await sendAll(to, dumpData(new Random(8), 100, 1000));
+      await sendAll(to, [['SELECT', 0], ...filler]);
+    }
+    expect(await patiently(client, 'INFO', 'tier')).toMatch(/tier_evicted\w*:[1-9]/);
+    expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');
+    expect(await digestOf(dump())).toBe(await patiently(theirs, 'DEBUG', 'DIGEST'));
+  });
+
   it('writes an empty file of no data', async () => {
     const { client } = await startArdent('--rdbchecksum', 'no');
     expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');

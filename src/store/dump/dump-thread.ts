@@ -1,11 +1,14 @@
-/** The file that a thread runs which writes a dump: slabs of a snapshot come, an RDB file goes out. */
-import { parentPort, workerData } from 'node:worker_threads';
+/** The file that a thread runs which writes a dump: slabs of a snapshot or rows of an engine come in, an RDB file goes out. */
+import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { Slice } from '../../bytes/slice.ts';
+import type { EngineName } from '../../engines/engine.ts';
+import { connectEngine } from '../../engines/open.ts';
 import { stepBack } from '../../engines/thread-priority.ts';
 import { RDB_VERSION_WRITTEN } from '../../rdb/format.ts';
 import { RdbWriter } from '../../rdb/writer.ts';
 import { DumpFile } from './dump-file.ts';
 import { PageSpill } from './page-spill.ts';
+import { RowDump } from './row-dump.ts';
 import { SlabReader, type DumpedDatabase, type SlabBatch } from './slab-reader.ts';
 
 /** What the thread is started with. */
@@ -19,13 +22,24 @@ export interface DumpStart {
   databases: readonly DumpedDatabase[];
   /** Let the event loop go first. */
   background: boolean;
+  /** What rows are read from; null: slabs come. */
+  engine: { name: EngineName; port: MessagePort } | null;
 }
 
 export type ToDumpThread = { batch: SlabBatch } | 'end' | 'abandon';
 
 export type FromDumpThread =
   /** A batch's memory, to be filled again. */
-  { memory: ArrayBuffer } | { bytes: number; keys: number } | { error: string; code: string | undefined };
+  | { memory: ArrayBuffer }
+  /** The view of the engine is taken. */
+  | { opened: true }
+  /** Keys read so far. */
+  | { progress: number }
+  | { bytes: number; keys: number }
+  | { error: string; code: string | undefined };
+
+/** Milliseconds between two words of how far it is. */
+const PROGRESS_MS = 200;
 
 const port = parentPort!;
 const start = workerData as DumpStart;
@@ -58,17 +72,42 @@ function run(): void {
     compression: start.compression,
     checksum: start.checksum,
   });
-  const spill = new PageSpill(`${start.temporary}.pages`);
-  const reader = new SlabReader(writer, start.databases, spill);
   writer.begin(RDB_VERSION_WRITTEN);
   for (const [name, value] of start.aux) writer.aux(Slice.from(name), Slice.from(value));
+  if (start.engine === null) readSlabs(output, writer);
+  else readRows(output, writer, start.engine).catch(fail);
+}
+
+async function finish(output: DumpFile, writer: RdbWriter, keys: number): Promise<void> {
+  writer.end();
+  await output.commit();
+  post({ bytes: output.bytes, keys });
+}
+
+async function readRows(
+  output: DumpFile,
+  writer: RdbWriter,
+  from: { name: EngineName; port: MessagePort },
+): Promise<void> {
+  port.on('message', () => void fail(new Error('given up')));
+  const rows = new RowDump(writer, start.databases);
+  const told = setInterval(() => post({ progress: rows.keys }), PROGRESS_MS);
+  try {
+    await rows.run(connectEngine(from.name, from.port), () => post({ opened: true }));
+  } finally {
+    clearInterval(told);
+  }
+  if (!failed) await finish(output, writer, rows.keys);
+}
+
+function readSlabs(output: DumpFile, writer: RdbWriter): void {
+  const spill = new PageSpill(`${start.temporary}.pages`);
+  const reader = new SlabReader(writer, start.databases, spill);
 
   async function end(): Promise<void> {
     reader.finish();
-    writer.end();
     spill.close();
-    await output.commit();
-    post({ bytes: output.bytes, keys: reader.keys });
+    await finish(output, writer, reader.keys);
   }
 
   port.on('message', (message: ToDumpThread) => {

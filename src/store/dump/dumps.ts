@@ -3,6 +3,7 @@ import type { PersistentStore } from '../persistent-store.ts';
 import type { Tier } from '../tier.ts';
 import { backup, type BackupResult } from './backup.ts';
 import type { Imports } from './imports.ts';
+import { RowSave } from './save-rows.ts';
 import { RdbSave, type SaveOptions, type SaveResult } from './save-rdb.ts';
 
 /** What a writer is held up for when a dump's memory is at its end. */
@@ -36,10 +37,7 @@ export class Dumps {
 
   /** Writes an RDB file of the data as they are now. One at a time. */
   saveRdb(options: SaveOptions): DumpUnderWay {
-    if (!this.store.store.isWhole)
-      throw new Error(
-        'an RDB file is written from memory, which some of the data has left: raise tier-memory and restart',
-      );
+    if (!this.store.store.isWhole) return new RowSave(this.store, options);
     return new RdbSave(this.store.store, options);
   }
 

@@ -134,8 +134,12 @@ export class Import {
     const { limit } = memory;
     // Half a merge would be worse than a little more memory than allowed, for a moment.
     memory.limit = Infinity;
-    const merged = mergeStaged(this.tier, this.installer.staged, this.source.mode);
-    memory.limit = limit;
+    let merged: Merged;
+    try {
+      merged = mergeStaged(this.tier, this.installer.staged, this.source.mode);
+    } finally {
+      memory.limit = limit;
+    }
     this.finish();
     return { ...this.counts!, ...merged };
   }

@@ -17,6 +17,11 @@ export interface Merged {
 /** All databases at once. The cost of a database is that of the smaller side's keys; none if either has none. */
 export function mergeStaged(tier: Tier, staged: readonly (Keyspace | undefined)[], mode: ImportMode): Merged {
   const merged: Merged = { replaced: 0, skipped: 0 };
+  const merges = staged.some((keyspace, index) => keyspace !== undefined && tier.database(index).size > 0);
+  if (merges && mode !== 'instead' && !tier.isWhole)
+    throw new Error(
+      'some of the data have left memory, and keys cannot be merged with them: raise tier-memory',
+    );
   if (mode === 'instead') for (let index = 0; index < tier.databaseCount; index++) tier.flush(index);
   staged.forEach((keyspace, index) => {
     if (keyspace === undefined) return;

@@ -82,6 +82,7 @@ export class RdbSave {
       aux: options.aux,
       databases: tier.dumpedDatabases(),
       background: !options.foreground,
+      engine: null,
     };
     this.worker = new Worker(threadUrl('dump-thread'), { name: 'dump', workerData: start, execArgv: [] });
     this.worker.on('message', (message: FromDumpThread) => this.receive(message));
@@ -116,7 +117,7 @@ export class RdbSave {
       this.schedule(0);
     } else if ('error' in message) {
       this.end(new Error(message.error));
-    } else {
+    } else if ('bytes' in message) {
       this.end(null, { ...message, elapsed: performance.now() - this.started });
     }
   }

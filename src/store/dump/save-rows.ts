@@ -1,0 +1,83 @@
+/**
+ * An RDB file of data that are not all in memory: a checkpoint brings everything into the engine, and a
+ * thread reads the engine as it is then. This thread does nothing meanwhile.
+ */
+import { Worker } from 'node:worker_threads';
+import { readMeta } from '../meta-row.ts';
+import type { PersistentStore } from '../persistent-store.ts';
+import { databasesOfMeta, type Tier } from '../tier.ts';
+import { temporaryName } from './dump-file.ts';
+import type { DumpStart, FromDumpThread } from './dump-thread.ts';
+import type { DumpUnderWay } from './dumps.ts';
+import { threadUrl, type SaveOptions, type SaveResult } from './save-rdb.ts';
+
+export class RowSave implements DumpUnderWay {
+  readonly done: Promise<SaveResult>;
+  /** What changes meanwhile costs no memory here: the engine keeps its view. */
+  readonly keptBytes = 0;
+  fraction = 0;
+  private readonly store: PersistentStore<Tier>;
+  private worker: Worker | null = null;
+  private abandoned = false;
+
+  constructor(store: PersistentStore<Tier>, options: SaveOptions) {
+    this.store = store;
+    this.done = this.run(options);
+  }
+
+  abandon(): void {
+    this.abandoned = true;
+    this.worker?.postMessage('abandon');
+  }
+
+  private async run(options: SaveOptions): Promise<SaveResult> {
+    const { checkpointer, engine } = this.store;
+    const began = performance.now();
+    await checkpointer.checkpoint();
+    // Whichever checkpoint was the last, the engine is as at its cut, until the view is taken.
+    await checkpointer.hold();
+    let held = true;
+    const release = (): void => {
+      if (held) checkpointer.release();
+      held = false;
+    };
+    try {
+      const meta = await readMeta(engine);
+      if (meta === null) throw new Error('the engine has no checkpoint');
+      if (this.abandoned) throw new Error('given up');
+      const databases = databasesOfMeta(meta.tier);
+      const port = engine.connect();
+      const start: DumpStart = {
+        path: options.path,
+        temporary: temporaryName(options.path),
+        compression: options.compression,
+        checksum: options.checksum,
+        aux: options.aux,
+        databases,
+        background: !options.foreground,
+        engine: { name: engine.name, port },
+      };
+      const worker = new Worker(threadUrl('dump-thread'), {
+        name: 'dump',
+        workerData: start,
+        transferList: [port],
+        execArgv: [],
+      });
+      this.worker = worker;
+      const total = databases.reduce((sum, { keys }) => sum + keys, 0);
+      return await new Promise<SaveResult>((resolve, reject) => {
+        worker.on('error', reject);
+        worker.on('exit', () => reject(new Error('the thread of the dump has ended')));
+        worker.on('message', (message: FromDumpThread) => {
+          if ('opened' in message) release();
+          else if ('error' in message) reject(new Error(message.error));
+          else if ('progress' in message) this.fraction = total === 0 ? 1 : message.progress / total;
+          else if ('bytes' in message) resolve({ ...message, elapsed: performance.now() - began });
+        });
+      });
+    } finally {
+      release();
+      await this.worker?.terminate();
+    }
+  }
+}
