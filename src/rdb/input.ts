@@ -20,6 +20,8 @@ export const LENGTH_UNKNOWN = -1;
 
 const TWO_32 = 0x1_0000_0000;
 const NOTHING = allocatePadded(0);
+/** Bytes of an item that is not complete, which most often fit behind a piece without new memory. */
+const SLACK = 64 * 1024;
 
 export class RdbInput {
   u8: Buffer = NOTHING;
@@ -66,7 +68,9 @@ export class RdbInput {
       u8.copyWithin(0, item, end);
     } else {
       if (kept + length > constants.MAX_LENGTH - 16) throw new Damage('a value is too long to be read');
-      const grown = allocatePadded(Math.min(constants.MAX_LENGTH - 16, Math.max(kept + length, 2 * kept)));
+      // With room for the beginning of an item, or for as much again of a long one.
+      const wanted = Math.max(kept + length + Math.min(length, SLACK), 2 * kept);
+      const grown = allocatePadded(Math.min(constants.MAX_LENGTH - 16, wanted));
       u8.copy(grown, 0, item, end);
       this.u8 = grown;
       this.view = viewOf(grown.buffer);
