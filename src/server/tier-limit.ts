@@ -25,9 +25,9 @@ export class TierLimit {
     store.memory.limit = loading === null || options.evicts === true ? this.bytes : Infinity;
   }
 
-  /** More is in memory than may be, and cannot leave: commands that may need more are refused. */
+  /** More is in memory than may be, and nothing can leave: commands that may need more are refused. */
   get isFull(): boolean {
-    const { used, limit, evictable } = this.server.store.memory;
-    return used - evictable > limit;
+    const { options, store } = this.server;
+    return options.evicts !== true && store.memory.used > store.memory.limit;
   }
 }

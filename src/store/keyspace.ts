@@ -282,7 +282,9 @@ export class Keyspace implements RecordOwner {
     this.size--;
     const head = this.head(ref);
     if ((head & FLAG_DAMAGED) !== 0) this.damaged--;
-    if ((head & FLAG_PERSISTED) === 0) {
+    // While not all keys are in memory, one that is gone must stay known to be: the unit of work that has
+    // removed it would want it fetched again.
+    if ((head & FLAG_PERSISTED) === 0 && this.complete) {
       this.table.remove(hash, ref);
       arena.free(ref);
       return;

@@ -12,7 +12,11 @@ afterAll(() => pair.stop());
 
 /** Milliseconds in which a reply that is due has come. */
 const SETTLED_MS = 25;
-const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, SETTLED_MS));
+/** Also when commands have to wait for rows (FAULTS, TIER): then it is longer. */
+async function settle(): Promise<void> {
+  do await new Promise((resolve) => setTimeout(resolve, SETTLED_MS));
+  while (pair.server.server.faults.waiting.size > 0);
+}
 
 /**
  * Lets clients wait, each with one of the `waits` and in their order, then sends the commands, and

@@ -8,8 +8,12 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'vitest';
+import type { EngineName } from '../../src/engines/engine.ts';
+import { Config } from '../../src/server/config.ts';
 import { Server, type ServerOptions } from '../../src/server/server.ts';
 import { skipReply } from '../../src/resp/reply-parser.ts';
+import { openPersistentStore } from '../../src/store/persistent-store.ts';
+import { Tier } from '../../src/store/tier.ts';
 import { ModelStore } from '../model/store.ts';
 import { SEED } from '../seed.ts';
 
@@ -31,17 +35,51 @@ export interface RunningServer extends Running {
  */
 export const FAULTS = Number(process.env.FAULTS ?? 0);
 
+/**
+ * With TIER set, to a size, servers over a tier get an engine (ENGINE, lmdb unless given) that what is
+ * more than that goes to, and checkpoints follow each other closely. All answers must be the same, too.
+ */
+export const { TIER, ENGINE = 'lmdb' } = process.env;
+
+/** Changed bytes and milliseconds after which a checkpoint is made, so that as much as possible may leave. */
+const CHECKPOINTS = { dirtyBytes: 16 * 1024, ageMs: 20 };
+
 /** Starts our server on a free port, over the model store unless another is given. */
 export async function startServer(options: Partial<ServerOptions> = {}): Promise<RunningServer> {
-  const server = new Server({ store: new ModelStore(), ...options });
+  const store = options.store ?? new ModelStore();
+  const engine =
+    TIER !== undefined && store instanceof Tier && options.config?.changed.has('tier-memory') !== true
+      ? await putEngineUnder(store)
+      : null;
+  const config = options.config ?? new Config();
+  if (engine !== null) config.load('tier-memory', TIER!);
+  const server = new Server({ ...options, store, config, evicts: engine !== null });
   if (FAULTS > 0) server.store.faultAtRandom(SEED, FAULTS);
   const port = await server.listenOnFreePort();
   return {
     server,
     port,
-    stop: () => {
+    stop: async () => {
       server.close();
-      return Promise.resolve();
+      await engine?.close();
+    },
+  };
+}
+
+async function putEngineUnder(store: Tier): Promise<{ close: () => Promise<void> }> {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'ardent-tier-'));
+  const persistent = await openPersistentStore(store, {
+    path: directory,
+    engine: ENGINE as EngineName,
+    appendfsync: 'no',
+    evicts: true,
+    checkpoint: CHECKPOINTS,
+    replay: () => undefined,
+  });
+  return {
+    close: async () => {
+      await persistent.close(0);
+      rmSync(directory, { recursive: true, force: true });
     },
   };
 }
