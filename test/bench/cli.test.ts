@@ -22,7 +22,7 @@ function smallMatrix(...more: string[]): string[] {
     ...['matrix', '--engines', 'none', '-t', 'set,get,lpop', '-n', '2000', '-r', '1000', '-c', '5'],
     ...[
       '--seconds',
-      '1',
+      '60',
       '--warmup',
       '0',
       '--repeats',
