@@ -107,7 +107,35 @@ const clusterSubcommands: readonly Command[] = [
   },
 ];
 
+/** There are no modules, and none can be loaded; clients ask for the list. */
+const moduleCommand: Command = {
+  name: 'module',
+  arity: -2,
+  flags: [],
+  categories: [],
+  group: 'server',
+  since: '4.0.0',
+  complexity: 'depends on the subcommand',
+  summary: 'Extensions of the server: there are none',
+  subcommands: [
+    {
+      name: 'list',
+      arity: 2,
+      flags: ['admin', 'noscript'],
+      categories: [],
+      group: 'server',
+      since: '4.0.0',
+      complexity: 'O(1)',
+      tips: ['nondeterministic_output_order'],
+      summary: 'Lists the modules: none',
+      run: ({ reply }) => reply.array(0),
+    },
+    helpCommand('server', '5.0.0', ['LIST', '    Return a list of loaded modules.']),
+  ],
+};
+
 export const topologyCommands: readonly Command[] = [
+  moduleCommand,
   {
     name: 'role',
     arity: 1,
