@@ -165,10 +165,32 @@ export class RunningServer {
       writerDelayMs: () => Math.max(persistent.checkpointer.writerDelayMs, dumps.writerDelayMs),
     });
     void server.importing.settle('what was imported before the start');
+    if (!(await this.importFirst(persistent))) return;
     const keys = Array.from({ length: this.store.databaseCount }, (_, i) => this.store.database(i).size);
     logger.info(`ready to accept connections: ${keys.reduce((sum, size) => sum + size, 0)} keys`);
     notifyReady(config, logger);
     process.send?.({ ready: true });
+  }
+
+  /**
+   * A directory in which nothing has happened yet, with a dump in it: somebody comes from Redis. Loads it before
+   * anything is served. False when it cannot be loaded; then the server ends, and nothing has happened.
+   */
+  private async importFirst({ recovered }: PersistentStore<Tier>): Promise<boolean> {
+    const { logger, server } = this;
+    const { file } = server.persistence;
+    if (recovered.meta !== null || recovered.position !== 0 || !existsSync(file)) return true;
+    logger.warn(`the data directory is new and has a dump: importing ${file}`);
+    server.beginLoading();
+    try {
+      await server.importing.run({ path: file, mode: 'new', database: -1 });
+    } catch (error) {
+      logger.error(`${(error as Error).message}; move it away to start without`);
+      await this.end('the dump cannot be imported', EXIT.data, true);
+      return false;
+    }
+    server.endLoading();
+    return true;
   }
 
   private async openStore(): Promise<PersistentStore<Tier>> {

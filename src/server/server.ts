@@ -155,10 +155,7 @@ export class Server {
     this.config = options.config ?? new Config();
     this.logger = options.logger ?? SILENT;
     this.store.now = Date.now();
-    if (options.loading === true) {
-      this.loading = { startedAt: Date.now(), fraction: 0 };
-      this.setGate(Gate.Loading, true);
-    }
+    if (options.loading === true) this.beginLoading();
     const nobody = new Client(this, 0, null);
     this.password = new Password(this.config);
     this.logWriter = new LogWriter(this);
@@ -211,15 +208,25 @@ export class Server {
 
   // ---- Life
 
+  /** Until `endLoading` clients are told that data is being loaded. */
+  beginLoading(): void {
+    this.loading = { startedAt: Date.now(), fraction: 0 };
+    this.setGate(Gate.Loading, true);
+  }
+
+  endLoading(): void {
+    this.loading = null;
+    this.setGate(Gate.Loading, false);
+  }
+
   /** From here on effects are logged, and replies wait for the log. */
   attach(durability: Durability): void {
     this.durability = durability;
     this.log = durability.log;
     this.logWriter.attach(durability.log);
     this.sections = durability.sections ?? {};
-    this.loading = null;
+    this.endLoading();
     this.tierLimit.apply();
-    this.setGate(Gate.Loading, false);
   }
 
   /** Listens where the configuration says. */

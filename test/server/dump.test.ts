@@ -346,6 +346,19 @@ describe('IMPORT', () => {
     expect(await client.send('TTL', 'stays')).toMatch(/^:(99|100)\d\r\n/);
   });
 
+  it('comes by itself when a new data directory has a dump', async () => {
+    const { file, digest } = await theirFile(2, 60, 200);
+    copyFileSync(file, dump());
+    const { client, child } = await startArdent();
+    expect(await patiently(client, 'DEBUG', 'DIGEST')).toBe(digest);
+    await client.send('FLUSHALL');
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('exit', resolve));
+    // Not a second time.
+    const again = await startArdent();
+    expect(await again.client.send('DBSIZE')).toBe(':0\r\n');
+  });
+
   it('DEBUG RELOAD changes nothing', async () => {
     const { client } = await startArdent();
     await sendAll(client, dumpData(new Random(7), 200, 2000));
