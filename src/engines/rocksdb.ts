@@ -31,6 +31,8 @@ export async function openRocksDb(site: Site): Promise<Binding> {
     maxWriteBufferNumber: options['max-write-buffer-number'] as number,
     tableBlockSize: options['block-size'] as number,
     blockCache: options['block-cache'] as boolean,
+    // Without a cache they are kept with the open tables; RocksDB refuses to open otherwise.
+    tableCacheIndexAndFilterBlocks: options['block-cache'] as boolean,
     // Pinned index and filter blocks would grow with the data, whatever the cache's size.
     topLevelIndexPinningTier: pinning,
     partitionPinningTier: pinning,
