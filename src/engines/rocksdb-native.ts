@@ -46,6 +46,7 @@ export interface RocksOptions {
   maxWriteBufferNumber: number;
   tableBlockSize: number;
   blockCache: boolean;
+  tableCacheIndexAndFilterBlocks: boolean;
   topLevelIndexPinningTier: number;
   partitionPinningTier: number;
   unpartitionedPinningTier: number;
