@@ -181,15 +181,11 @@ export class Persistence {
 
   /** Before the process ends: a file, if `save` points or SHUTDOWN SAVE ask for one. */
   async beforeEnd(always: boolean): Promise<void> {
-    if (!always && this.points.length === 0) return;
-    if (this.current !== null) {
-      this.current.dump.abandon();
-      await this.current.dump.done.catch(() => undefined);
-    }
-    await this.save(false);
+    await this.stop();
+    if (always || this.points.length > 0) await this.save(false);
   }
 
-  /** Nothing is written any more. */
+  /** Gives up what is being written. */
   async stop(): Promise<void> {
     this.scheduled = false;
     this.current?.dump.abandon();
