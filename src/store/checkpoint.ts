@@ -179,7 +179,7 @@ export class Checkpointer {
     if (this.running !== null || this.held > 0 || this.stopped || now < this.notBefore) return;
     const { limits } = this;
     if (
-      this.source.dirtyBytes >= limits.dirtyBytes ||
+      this.source.dirtyBytes >= Math.min(limits.dirtyBytes, this.source.dirtyShare ?? Infinity) ||
       this.logBytes >= limits.logBytes ||
       now - this.dirtySince >= limits.ageMs
     ) {
@@ -196,9 +196,14 @@ export class Checkpointer {
 
   /** How near the nearest ceiling is: 0 below where a checkpoint begins, 1 at the ceiling. */
   get pressure(): number {
-    const { limits } = this;
+    const { limits, source } = this;
+    const { dirtyShare = Infinity } = source;
     return Math.max(
-      nearness(this.source.dirtyBytes + this.source.cutBytes, limits.dirtyBytes, limits.dirtyBytesMax),
+      nearness(
+        source.dirtyBytes + source.cutBytes,
+        Math.min(limits.dirtyBytes, dirtyShare),
+        Math.min(limits.dirtyBytesMax, 2 * dirtyShare),
+      ),
       nearness(this.logBytes, limits.logBytes, limits.logBytesMax),
     );
   }

@@ -103,6 +103,7 @@ export class Evictor {
   async makeRoom(bytes: number): Promise<void> {
     const { arena } = this;
     const target = arena.limit - arena.roomFor(bytes);
+    await new Promise((resolve) => setImmediate(resolve));
     for (let checkpoints = 0; target > 0; checkpoints++) {
       while (arena.slabBytes > target && this.sweep(SLICE_MS, target) === 'more') {
         await new Promise((resolve) => setImmediate(resolve));

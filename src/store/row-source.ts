@@ -18,6 +18,8 @@ export interface RowSource {
   /** Bytes that a cut begun now would copy out, about; and those of the current cut not copied out yet. */
   readonly dirtyBytes: number;
   readonly cutBytes: number;
+  /** A checkpoint should begin when this is dirty, whatever its own limit is; writers are slowed up to twice as much. */
+  readonly dirtyShare?: number;
 
   /**
    * Takes a cut: the state as it is now will be copied out to `sink`, whatever changes meanwhile.

@@ -135,6 +135,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   private readonly journal: Journal;
   /** Bytes of slabs from which on units of work keep a journal. */
   private journalFrom = Infinity;
+  private slabBytesAtBegin = 0;
 
   private nowMs = 0;
   keepsDue = false;
@@ -210,10 +211,13 @@ export class Tier implements Store, RowSource, KeyspaceGround {
 
   /** A change does not fit: room can be made if there is an engine, and the unit can run again. */
   private onFull(bytes: number): never {
-    const { arena, residents } = this;
-    if (residents.link === null || arena.journal === null || bytes * 2 > arena.limit)
-      throw new OutOfTierError(`the memory tier is full (tier-memory ${this.memory.limit} bytes)`);
-    residents.wanted.push({ kind: 'room', bytes });
+    const { arena, residents, evictor } = this;
+    const full = `the memory tier is full (tier-memory ${this.memory.limit} bytes)`;
+    if (residents.link === null || arena.journal === null) throw new OutOfTierError(full);
+    // What the unit has taken so far is given back before it runs again, and needed again.
+    const needed = arena.slabBytes - this.slabBytesAtBegin + bytes;
+    if (needed > evictor.limit) throw new OutOfTierError(full);
+    residents.wanted.push({ kind: 'room', bytes: needed });
     return residents.fault();
   }
 
@@ -251,6 +255,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     if (evictor.limit !== Infinity && residents.link?.checkpoint != null)
       arena.limit = evictor.limit + (set !== null && set.pinnedBytes > 0 ? OVERDRAFT_BYTES : 0);
     residents.begin(set);
+    this.slabBytesAtBegin = arena.slabBytes;
     this.journal.begin();
   }
 
@@ -279,7 +284,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     if (residents.link === null) return 0;
     let fixed = residents.pinnedBytes;
     for (const keyspace of this.keyspaces) if (keyspace !== undefined) fixed += keyspace.table.segmentBytes;
-    return Math.max(0, arena.blockBytes - fixed);
+    return Math.max(0, (arena.slabBytes - fixed) * (1 + MARKS_SHARE));
   }
 
   residency(): Residency {
@@ -534,6 +539,11 @@ export class Tier implements Store, RowSource, KeyspaceGround {
 
   get cutBytes(): number {
     return this.arena.cutBytes;
+  }
+
+  /** What cannot leave memory before a checkpoint should stay a part of it. */
+  get dirtyShare(): number {
+    return this.residents.link === null ? Infinity : this.evictor.limit / 4;
   }
 
   beginCut(sink: ByteSink): Buffer {

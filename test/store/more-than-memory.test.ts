@@ -268,3 +268,25 @@ test('scans meet every key once, and random keys are of all', async () => {
   }
   expect(picked.size).toBeGreaterThan(150);
 });
+
+test('a set is copied member by member from a tier that holds nothing', async () => {
+  const life = await newLife(0);
+  const tier = life.opened.store;
+  const db = tier.database(0);
+  const from = Slice.from('from');
+  for (let i = 0; i < 200; i++) {
+    await unit(tier, () => {
+      for (let j = 0; j < 100; j++) db.set(from, true).add(Slice.from(`member ${i * 100 + j}`));
+    });
+  }
+  await life.opened.checkpointer.checkpoint();
+  life.evictAll();
+  const rounds = await unit(tier, () => {
+    const target = db.set(Slice.from('to'), true);
+    db.set(from)!.forEachFrom(0, (member) => target.add(member) || true);
+    db.rename(Slice.from('to'), db, Slice.from('renamed'));
+    db.remove(Slice.from('to'));
+  });
+  expect(rounds).toBeLessThan(30);
+  expect(db.size).toBe(2);
+});
