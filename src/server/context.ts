@@ -103,6 +103,8 @@ export class Context implements RequestTarget {
   set: WorkingSet | null = null;
   /** What a command that goes through more than the memory holds had done when it was rolled back. */
   progress: unknown = null;
+  /** The command has come further in this run: what it wanted before may leave. */
+  advanced = false;
   /** The command waited, and runs again because one of its keys is ready. */
   resumed = false;
   /** Something is staged that must be handed out when the command returns. */
@@ -374,6 +376,15 @@ export class Context implements RequestTarget {
     this.followUps = [];
   }
 
+  /**
+   * The command, which goes through more than the memory holds, has done a part that need not be done
+   * again when it is rolled back; `progress` is what it finds in its next run.
+   */
+  advance(progress: unknown): void {
+    this.progress = progress;
+    this.advanced = true;
+  }
+
   /** The command of `rerun` runs next. Returns the state of the dice, for `rested`. */
   resume({ set, progress, dice }: Rerun): number {
     const before = this.randomState;
@@ -387,6 +398,7 @@ export class Context implements RequestTarget {
   rested(dice: number): void {
     this.set = null;
     this.progress = null;
+    this.advanced = false;
     this.randomState = dice;
   }
 

@@ -58,7 +58,11 @@ export class Faults {
 
   /** The command of `context` met what is not in memory and was rolled back: its client waits. */
   suspend(context: Context, client: Client, entry: CommandEntry): void {
-    const set = context.set!;
+    let set = context.set!;
+    if (context.advanced) {
+      set.release();
+      set = this.server.store.workingSet();
+    }
     const rerun: Rerun = {
       request: storeRequest(context, entry),
       now: this.server.store.now,
@@ -67,6 +71,8 @@ export class Faults {
       progress: context.progress,
     };
     context.set = null;
+    context.progress = null;
+    context.advanced = false;
     client.rerun = rerun;
     if (set.rounds === 0) this.wantKeys(set, client, rerun.request);
     // What is replayed from the log waits by itself.

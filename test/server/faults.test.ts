@@ -4,8 +4,8 @@
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Slice } from '../../src/bytes/slice.ts';
-import { OutOfTierError } from '../../src/store/api.ts';
-import { ModelStore } from '../model/store.ts';
+import { OutOfTierError, ROW_FAULT } from '../../src/store/api.ts';
+import { ModelDatabase, ModelStore } from '../model/store.ts';
 import { connect, encodeCommand, startServer, type RawClient, type RunningServer } from './harness.ts';
 import { MemoryLog } from './memory-log.ts';
 
@@ -144,6 +144,29 @@ test('an EXEC that faults in its middle runs as a whole, once', async () => {
   const stats = await one.send('INFO', 'commandstats');
   expect(/cmdstat_incr:calls=(\d+)/.exec(stats)?.[1]).toBe('3');
   expect(/cmdstat_exec:calls=(\d+)/.exec(stats)?.[1]).toBe('1');
+});
+
+test('KEYS goes through the keys in parts, and nothing is found twice', async () => {
+  const one = await client();
+  const keys = Array.from({ length: 3500 }, (_, i) => `key:${i}`);
+  await one.send('MSET', ...keys.flatMap((key) => [key, 'v']));
+  const scan = ModelDatabase.prototype.scan;
+  const cursors: number[] = [];
+  ModelDatabase.prototype.scan = function (cursor, count, visit) {
+    cursors.push(cursor);
+    const next = scan.call(this, cursor, count, visit);
+    if (cursors.filter((each) => each === cursor).length === 1) throw ROW_FAULT;
+    return next;
+  };
+  store.faultAtRandom(1, Number.MIN_VALUE);
+  try {
+    const reply = await one.send('KEYS', 'key:*');
+    expect([...reply.matchAll(/key:\d+/g)].map(String).sort()).toEqual(keys.sort());
+    expect(cursors.length).toBe(2 * new Set(cursors).size);
+    expect(new Set(cursors).size).toBe(4);
+  } finally {
+    ModelDatabase.prototype.scan = scan;
+  }
 });
 
 test('a client that goes while it waits leaves nothing behind', async () => {

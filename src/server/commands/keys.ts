@@ -150,6 +150,7 @@ function keys(context: Context): void {
     if (exists) reply.bulk(pattern);
     return;
   }
+  if (!context.nested && !context.store.residency().complete) return keysInParts(context);
   const all = matchesEverything(pattern);
   const mark = reply.beginDeferred();
   let count = 0;
@@ -162,6 +163,40 @@ function keys(context: Context): void {
     });
   } while (cursor !== 0);
   reply.endDeferred(mark, 'array', count);
+}
+
+/** Keys that one part of KEYS goes through, when not all are in memory. */
+const KEYS_PART = 1000;
+
+interface KeysProgress {
+  cursor: number;
+  /** The keys found, as they are replied. */
+  found: RespWriter;
+  count: number;
+}
+
+/** KEYS over more than the memory holds: a part that is done stays done, and its keys may leave again. */
+function keysInParts(context: Context): void {
+  const { db, reply } = context;
+  const pattern = context.args[1];
+  const all = matchesEverything(pattern);
+  let progress = (context.progress ?? { cursor: 0, found: new RespWriter(), count: 0 }) as KeysProgress;
+  do {
+    found.clear();
+    let { count } = progress;
+    const cursor = db.scan(progress.cursor, KEYS_PART, (key) => {
+      if (!all && !matchGlob(pattern, key)) return;
+      found.bulk(key);
+      count++;
+    });
+    progress.found.copy(found.u8, 0, found.pos);
+    progress = { cursor, found: progress.found, count };
+    context.advance(progress);
+  } while (progress.cursor !== 0);
+  context.advanced = false;
+  context.progress = null;
+  reply.array(progress.count);
+  reply.copy(progress.found.u8, 0, progress.found.pos);
 }
 
 function scan(context: Context): void {
