@@ -40,9 +40,16 @@ export interface Plan {
   /** Target id that others are compared with; empty: none. */
   baseline: string;
   repeats: number;
+  /** Of columns that are for reference, and of engine-bound ones; `repeats` when absent. */
+  asideRepeats?: number;
   settings: LoadSettings;
   /** How long a target may take to write back after the load. */
   drainSeconds: number;
+}
+
+/** How many sessions a target gets. */
+export function repeatsOf({ repeats, asideRepeats }: Plan, { info }: Target): number {
+  return info.reference || info.mode === 'engine-bound' ? (asideRepeats ?? repeats) : repeats;
 }
 
 /** Rows for workloads at each pipeline depth. */

@@ -10,7 +10,7 @@ import { clientCeilings } from './ceiling.ts';
 import { cellsOf } from './cells.ts';
 import { describeEnvironment } from './environment.ts';
 import type { LoadPool } from './load.ts';
-import type { Plan } from './plan.ts';
+import { repeatsOf, type Plan } from './plan.ts';
 import { notesOf } from './notes.ts';
 import { runSession, type Watcher } from './session.ts';
 import type { Target } from './target.ts';
@@ -99,7 +99,7 @@ export async function runPlan(plan: Plan, header: PlanHeader, control: PlanContr
     const order = repeat % 2 === 1 ? plan.targets : [...plan.targets].reverse();
     for (const target of order) {
       if (stopping()) break;
-      if ((startFailures.get(target) ?? 0) >= START_FAILURES) continue;
+      if (repeat > repeatsOf(plan, target) || (startFailures.get(target) ?? 0) >= START_FAILURES) continue;
       let rows = plan.rows;
       while (rows.length > 0 && !stopping()) {
         const outcome = await runSession({

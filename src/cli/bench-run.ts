@@ -1,7 +1,7 @@
 /** From a plan to files, tables and an exit code: common to `ardent bench` and `ardent matrix`. */
 import { tmpdir } from 'node:os';
 import { LoadPool } from '../bench/load.ts';
-import type { Plan } from '../bench/plan.ts';
+import { repeatsOf, type Plan } from '../bench/plan.ts';
 import { ResultsDirectory } from '../bench/results-directory.ts';
 import { runPlan } from '../bench/run-plan.ts';
 import { toBenchmarkCsv, toCsv } from '../report/csv.ts';
@@ -10,7 +10,7 @@ import { formatCount, formatDuration, formatMicroseconds } from '../report/forma
 import { LiveProgress, PlainProgress, QuietProgress, type Progress } from '../report/progress.ts';
 import type { Cell, Results, Run } from '../results/document.ts';
 import { renderHtml } from '../report/html/page.ts';
-import { matrixTable, renderText, targetTable } from '../report/table.ts';
+import { matrixTables, renderText, targetTable } from '../report/table.ts';
 import type { OutputArguments } from './bench-options.ts';
 import { EXIT } from './exit-codes.ts';
 
@@ -131,7 +131,12 @@ export async function runBench(run: BenchRun, args: OutputArguments): Promise<nu
   };
   try {
     return await runTool(
-      { tool, title, sessions: plan.targets.length * plan.repeats, rows: plan.rows.length },
+      {
+        tool,
+        title,
+        sessions: plan.targets.reduce((sum, target) => sum + repeatsOf(plan, target), 0),
+        rows: plan.rows.length,
+      },
       args,
       (control) => {
         control.onStop(() => pool.stop());
@@ -160,8 +165,9 @@ export function printResults(results: Results, args: OutputArguments, files: str
     process.stderr.write(`${failures.map((text) => `ardent: ${text}`).join('\n')}\n`);
     return;
   }
-  const table = results.targets.length === 1 ? targetTable(results) : matrixTable(results, 'opsPerSecond');
-  const lines = [renderText(table)];
+  const tables =
+    results.targets.length === 1 ? [targetTable(results)] : matrixTables(results, 'opsPerSecond');
+  const lines = [tables.map(renderText).join('\n\n')];
   for (const curve of results.capacity ?? []) {
     lines.push(
       curve.kneeOpsPerSecond === null

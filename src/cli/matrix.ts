@@ -37,14 +37,24 @@ interface MatrixArguments extends LoadArguments, PlanArguments, OutputArguments 
   serverOption?: string[];
 }
 
-/** `served,engine-bound` once the server can do without its tier (`--tier-memory 0`). */
-const DEFAULT_MODES = 'served';
+const DEFAULT_MODES = 'served,engine-bound';
 /** `key:` and twelve digits. */
 const KEY_BYTES = 16;
-/** About three minutes on two processors, five targets and fifteen rows. */
-const QUICK = { seconds: 0.25, warmup: 0.15, requests: 60_000, keyspace: 100_000, repeats: 5, drain: 2 };
+/** About four minutes on two processors, eight targets and fifteen rows. */
+const QUICK = {
+  ...{ seconds: 0.25, warmup: 0.1, requests: 60_000, keyspace: 100_000, drain: 2 },
+  ...{ repeats: 5, asideRepeats: 2 },
+};
 /** About fifty minutes. */
-const FULL = { seconds: 5, warmup: 1, requests: 1_000_000, keyspace: 1_000_000, repeats: 5, drain: 60 };
+const FULL = {
+  seconds: 5,
+  warmup: 1,
+  requests: 1_000_000,
+  keyspace: 1_000_000,
+  repeats: 5,
+  asideRepeats: 5,
+  drain: 60,
+};
 
 function parseTarget(spec: string, allowFlush: boolean): Target {
   const match = /^([\w.-]+)=(?:(\/.+)|(.+):(\d+))$/.exec(spec);
@@ -115,7 +125,7 @@ export const builder = (yargs: Argv): Argv<MatrixArguments> =>
     .option('quick', {
       type: 'boolean',
       default: false,
-      describe: 'About three minutes: short runs, a small key space',
+      describe: 'About four minutes: short runs, a small key space',
     })
     .option('engines', {
       type: 'string',
@@ -152,7 +162,7 @@ export const builder = (yargs: Argv): Argv<MatrixArguments> =>
       type: 'number',
       describe: 'Seconds that a server may take to write back after the load',
     })
-    .example('$0 matrix --quick', 'about three minutes')
+    .example('$0 matrix --quick', 'about four minutes')
     .example('$0 matrix -t set,get -P 1,16 -d 100 -r 1000000', 'two rows, with and without pipelining')
     .example('$0 matrix --engines none --target valkey=127.0.0.1:6380', 'another server against Redis')
     .epilogue(LOAD_HELP) as unknown as Argv<MatrixArguments>;
@@ -189,7 +199,11 @@ async function runMatrix(args: MatrixArguments): Promise<number> {
     {
       tool: 'matrix',
       title: 'Engines against Redis',
-      plan: { targets, rows, baseline, repeats, settings, drainSeconds: args.drain ?? preset.drain },
+      plan: {
+        ...{ targets, rows, baseline, repeats, settings },
+        asideRepeats: args.repeats ?? preset.asideRepeats,
+        drainSeconds: args.drain ?? preset.drain,
+      },
       options: optionsOf(settings, { quick: args.quick, appendfsync: args.appendfsync, repeats }),
       notes: [],
     },

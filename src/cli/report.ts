@@ -4,7 +4,7 @@ import type { Argv } from 'yargs';
 import { toBenchmarkCsv, toCsv } from '../report/csv.ts';
 import { renderHtml } from '../report/html/page.ts';
 import { METRICS, parseResults, type MetricName } from '../results/document.ts';
-import { matrixTable, renderMarkdown, renderText } from '../report/table.ts';
+import { matrixTables, renderMarkdown, renderText } from '../report/table.ts';
 import { EXIT, exitWith } from './exit-codes.ts';
 
 interface ReportArguments {
@@ -35,8 +35,8 @@ export const handler = (args: ReportArguments): Promise<void> =>
   exitWith(async () => {
     const results = parseResults(readFileSync(args.results, 'utf8'), args.results);
     const render = {
-      text: () => `${renderText(matrixTable(results, args.metric))}\n`,
-      markdown: () => `${renderMarkdown(matrixTable(results, args.metric))}\n`,
+      text: () => `${matrixTables(results, args.metric).map(renderText).join('\n\n')}\n`,
+      markdown: () => `${matrixTables(results, args.metric).map(renderMarkdown).join('\n\n')}\n`,
       csv: () => toCsv(results),
       'benchmark-csv': () => toBenchmarkCsv(results),
       html: () => renderHtml(results),

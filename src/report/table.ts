@@ -1,7 +1,7 @@
 /** The matrix as a table for terminals and Markdown: rows are workloads, columns targets. */
 import { formatCount, formatMicroseconds, formatRatio, formatBytes } from './format.ts';
 import type { ComparedResults } from '../bench/compare-results.ts';
-import type { Cell, MetricName, Results } from '../results/document.ts';
+import type { Cell, MetricName, Results, TargetInfo } from '../results/document.ts';
 
 export const METRIC_TITLES: Record<MetricName, string> = {
   opsPerSecond: 'operations per second',
@@ -61,9 +61,23 @@ function cellText(cell: Cell | undefined, metric: MetricName, used: Set<keyof ty
   return `${formatMetric(metric, estimate.median)}${marks === '' ? '' : ` ${marks}`}`;
 }
 
-/** Medians of one metric, and for rates the ratio to the baseline beside each. */
-export function matrixTable(results: Results, metric: MetricName): TextTable {
-  const { targets, workloads, baseline } = results;
+/** Medians of one metric, and for rates the ratio to the baseline beside each; engine-bound columns in a table of their own. */
+export function matrixTables(results: Results, metric: MetricName): TextTable[] {
+  const bound = results.targets.filter(({ mode }) => mode === 'engine-bound');
+  const others = results.targets.filter(({ mode }) => mode !== 'engine-bound');
+  if (bound.length === 0 || others.length === 0) return [matrixTable(results, metric, results.targets)];
+  const base = others.filter(({ id }) => id === results.baseline);
+  return [
+    matrixTable(results, metric, others),
+    {
+      ...matrixTable(results, metric, [...bound, ...base]),
+      title: `${METRIC_TITLES[metric]}, engine-bound: nothing stays in memory, every access goes to the engine`,
+    },
+  ];
+}
+
+function matrixTable(results: Results, metric: MetricName, targets: readonly TargetInfo[]): TextTable {
+  const { workloads, baseline } = results;
   const used = new Set<keyof typeof BADGE_MARKS>();
   const ratios = metric === 'opsPerSecond' && baseline !== '';
   let voided = false;

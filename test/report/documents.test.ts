@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { toBenchmarkCsv, toCsv } from '../../src/report/csv.ts';
 import { formatBytes, formatCount, formatDuration, formatMicroseconds } from '../../src/report/format.ts';
 import { parseResults, ResultsError } from '../../src/results/document.ts';
-import { matrixTable, renderMarkdown, renderText, targetTable } from '../../src/report/table.ts';
+import { matrixTables, renderMarkdown, renderText, targetTable } from '../../src/report/table.ts';
 import { run, sampleResults } from './sample.ts';
 
 describe('results documents', () => {
@@ -83,7 +83,7 @@ describe('cells', () => {
 
 describe('tables', () => {
   it('medians, ratios with their verdict, marks with their meaning', () => {
-    const text = renderText(matrixTable(sampleResults(), 'opsPerSecond'));
+    const text = matrixTables(sampleResults(), 'opsPerSecond').map(renderText).join('\n\n');
     expect(text).toMatch(/^GET +150,000 +1\.50×▲ +100,000 +110,000 +1\.10×$/m);
     expect(text).toMatch(/^SET +99,000 n +\(0\.99×\) +100,000/m);
     expect(text).toMatch(/^SPOP +failed/m);
@@ -92,8 +92,22 @@ describe('tables', () => {
     expect(text).toContain('Redis (no persistence): durability none, not everysec');
   });
 
+  it('engine-bound columns stand in a table of their own, beside the baseline', () => {
+    const results = sampleResults();
+    const served = results.targets.find(({ id }) => id === 'lmdb')!;
+    results.targets.push({ ...served, id: 'lmdb-bound', label: 'LMDB (engine-bound)', mode: 'engine-bound' });
+    const bound = results.cells.filter(({ target }) => target === 'lmdb');
+    results.cells.push(...bound.map((found) => ({ ...found, target: 'lmdb-bound' })));
+    const tables = matrixTables(results, 'opsPerSecond');
+    expect(tables.map(({ header }) => header)).toEqual([
+      ['workload', 'LMDB', '×', 'Redis (AOF everysec)', 'Redis (no persistence)', '×'],
+      ['workload', 'LMDB (engine-bound)', '×', 'Redis (AOF everysec)'],
+    ]);
+    expect(tables[1].rows[0][1]).toBe(tables[0].rows[0][1]);
+  });
+
   it('as Markdown', () => {
-    const lines = renderMarkdown(matrixTable(sampleResults(), 'p99Us')).split('\n');
+    const lines = renderMarkdown(matrixTables(sampleResults(), 'p99Us')[0]).split('\n');
     expect(lines[0]).toBe('| workload | LMDB | Redis (AOF everysec) | Redis (no persistence) |');
     expect(lines[2]).toMatch(/^\| GET \| [\d.]+ (µs|ms) \|/);
   });
