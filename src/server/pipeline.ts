@@ -10,6 +10,9 @@ import type { Context } from './context.ts';
 /** A request with more arguments is not parsed ahead. */
 const ARGUMENTS_MAX = 8;
 
+/** Members of fewer requests are not read ahead. */
+const MEMBERS_MIN = 4;
+
 /** As `equals`, beginning with the last byte, which differs most. */
 function same(a: Slice, b: Slice): boolean {
   return a.u8[a.end - 1] === b.u8[b.end - 1] && a.equals(b);
@@ -27,6 +30,8 @@ export class Pipeline {
   private readonly requests = Array.from({ length: PREFETCH_KEYS_MAX }, () => new ParsedRequest());
   /** First arguments of the requests, which nearly always are keys. */
   private readonly keys: Slice[] = [];
+  /** Second arguments, which in requests for hashes and sets are members. */
+  private readonly members: Slice[] = [];
 
   /** Parses the requests from `pos` on; returns how many there are now, 0 when the first is no simple one. */
   parse(memory: Buffer, view: DataView, pos: number, end: number): number {
@@ -52,6 +57,15 @@ export class Pipeline {
       if (found === 0 || !same(key, keys[found - 1])) keys[found++] = key;
     }
     if (found > 1) context.db.prefetch(keys, found);
+    else if (found === 1 && count >= MEMBERS_MIN) this.prefetchMembers(context, count);
+  }
+
+  /** The same for what the requests name of a collection whose key they all have. */
+  private prefetchMembers(context: Context, count: number): void {
+    const { requests, keys, members } = this;
+    let found = 0;
+    for (let i = 0; i < count; i++) if (requests[i].argc > 2) members[found++] = requests[i].args[2];
+    if (found > 0) context.db.prefetchMembers(keys[0], members, found);
   }
 
   /** Makes request `i` the context's; returns the position after it. */

@@ -187,6 +187,8 @@ export interface Database {
    * PREFETCH_KEYS_MAX and lie in one memory, which stays as it is until `Store.prefetched`.
    */
   prefetch(keys: readonly Slice[], count: number): void;
+  /** The same for members of a hash or set. */
+  prefetchMembers(key: Slice, members: readonly Slice[], count: number): void;
 
   type(key: Slice): Type;
   /** Deletes key and value; a large value's memory is freed in slices later. False when there was none. */

@@ -35,6 +35,8 @@ export class CollectionTable {
 
   /** The id that the next new collection gets; persisted with each checkpoint. */
   nextId = 1;
+  /** Changes when a way down a tree may have: an inner page or a collection is new, or a page is given up. */
+  shape = 0;
 
   private top = 1;
   private readonly freeSlots: number[] = [];
@@ -62,6 +64,7 @@ export class CollectionTable {
   add(id: number, record: number): number {
     const slot = this.freeSlots.pop() ?? this.top++;
     if (slot === this.record.length) this.grow();
+    this.shape++;
     this.arena.journal?.onRollback(() => this.release(slot));
     this.id[slot] = id;
     this.record[slot] = record;

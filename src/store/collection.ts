@@ -5,10 +5,12 @@
  * Descriptor of a collection in its record, words: root, height and count of its tree; next page
  * number; first free page number; root, height and count of a second tree, if there is one.
  */
+import type { Slice } from '../bytes/slice.ts';
 import { SLAB_BYTES } from './arena.ts';
 import type { ValueHandle, ValueRef } from './record.ts';
 import type { Pages } from './pages.ts';
 import { TreeCheck } from './tree-check.ts';
+import type { KeyedTree } from './tree-keyed.ts';
 import { SPARE_SLABS, type Tree } from './tree.ts';
 
 const ONE_TREE_BYTES = 5 * 4;
@@ -25,6 +27,8 @@ export abstract class Collection implements ValueHandle {
   protected readonly pages: Pages;
   private readonly first: Tree;
   private readonly second: Tree | null;
+  /** Of the member that `findHashed` looked for last. */
+  protected hash = 0;
 
   /** The trees share the numbering of `pages`. */
   constructor(value: ValueRef, first: Tree, second: Tree | null = null) {
@@ -41,6 +45,15 @@ export abstract class Collection implements ValueHandle {
     this.first.open(i32[at], i32[at + 1], i32[at + 2]);
     this.pages.open(value.collection, i32[at + 3], i32[at + 4]);
     this.second?.open(i32[at + 5], i32[at + 6], i32[at + 7]);
+  }
+
+  /** Finds a member in a tree of one key word; its hash is in `hash` afterwards. */
+  protected findHashed(tree: KeyedTree, member: Slice): boolean {
+    const { ahead, hasher } = this.value.ground;
+    const i = ahead.indexOf(member);
+    this.hash = i < 0 ? hasher.hash32(member) : ahead.hashes[i];
+    if (i >= 0 && ahead.isOf(this.pages, tree.root, tree.height)) return tree.findAlong(ahead, i, member);
+    return tree.find(this.hash, 0, member);
   }
 
   /** After a change of a tree: brings the descriptor up to date, or removes the key of an empty collection. */

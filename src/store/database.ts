@@ -16,6 +16,7 @@ import {
   FLAG_TREE,
   PAYLOAD_LENGTH_MASK,
   payloadOffset,
+  TREE_PREFIX_BYTES,
   TYPE_MASK,
   TYPE_SHIFT,
   type ValueHandle,
@@ -69,6 +70,20 @@ export class TierDatabase implements Database {
 
   prefetch(keys: readonly Slice[], count: number): void {
     this.tier.lookAhead.begin(this.keyspace.table, keys, count);
+  }
+
+  prefetchMembers(key: Slice, members: readonly Slice[], count: number): void {
+    const { arena, tier, keyspace } = this;
+    if (tier.residents.tracking) return;
+    const ref = keyspace.table.find(this.hasher.hash32(key), key.view, key.start, key.end);
+    if (ref === 0) return;
+    const head = keyspace.head(ref);
+    const type = (head >>> TYPE_SHIFT) & TYPE_MASK;
+    if ((type !== Type.Hash && type !== Type.Set) || (head & (FLAG_TREE | FLAG_DAMAGED)) !== FLAG_TREE)
+      return;
+    const payload = keyspace.payloadWord(ref);
+    const descriptor = payload + (TREE_PREFIX_BYTES >>> 2);
+    tier.ahead.begin(arena.i32[ref >>> arena.chunkShift], payload, descriptor, members, count);
   }
 
   /** The record of the key, 0 when it has no value. Throws when that is damaged, unless it will be given up. */

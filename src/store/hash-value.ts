@@ -28,7 +28,7 @@ export class HashHandle extends Collection implements Hash {
   }
 
   private find(field: Slice): boolean {
-    return this.tree.find(this.value.ground.hasher.hash32(field), 0, field);
+    return this.findHashed(this.tree, field);
   }
 
   get(field: Slice, into: Slice): boolean {
@@ -50,10 +50,9 @@ export class HashHandle extends Collection implements Hash {
         return offset < 0;
       this.moveToTree(field.end - field.start + value.end - value.start);
     }
-    const hash = this.value.ground.hasher.hash32(field);
-    const found = this.tree.find(hash, 0, field);
+    const found = this.find(field);
     if (found) this.tree.replaceValue(field, value);
-    else this.tree.insert(hash, 0, field, value);
+    else this.tree.insert(this.hash, 0, field, value);
     this.save();
     return !found;
   }

@@ -48,8 +48,13 @@ export class Pages {
 
   /** The block of a page. */
   ref(number: number): number {
-    const ref = number >>> 0 < this.capacity ? this.lookUp(number) : 0;
+    const ref = this.peek(number);
     return ref === 0 ? this.tracked(number) : ref;
+  }
+
+  /** The block of a page, 0 when it is not in memory or questions are to be asked. */
+  peek(number: number): number {
+    return number >>> 0 < this.capacity ? this.lookUp(number) : 0;
   }
 
   /** The same with all questions asked. */
@@ -123,6 +128,7 @@ export class Pages {
       number = this.next++;
     }
     this.place(number, ref);
+    if (type === PageType.Inner) this.table.shape++;
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const w = (ref & arena.unitMask) << 2;
     i32[w] = pageHead(type);
@@ -142,6 +148,7 @@ export class Pages {
   free(ref: number): void {
     const { arena } = this;
     const number = this.number(ref);
+    this.table.shape++;
     arena.free(ref);
     const free = arena.alloc(HEADER_BYTES);
     const i32 = arena.i32[free >>> arena.chunkShift];

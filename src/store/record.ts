@@ -24,6 +24,7 @@ import { Slice } from '../bytes/slice.ts';
 import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
 import type { CollectionTable } from './collection-table.ts';
 import type { Hasher } from './hash.ts';
+import type { TreeAhead } from './tree-ahead.ts';
 
 export const RECORD_HEADER_BYTES = 12;
 export const TYPE_SHIFT = 27;
@@ -68,6 +69,7 @@ export interface Ground {
   readonly arena: Arena;
   readonly hasher: Hasher;
   readonly collections: CollectionTable;
+  readonly ahead: TreeAhead;
   /** The collection is no value any more: its id goes to the purge list, its pages are freed in slices. */
   dropCollection(slot: number): void;
 }

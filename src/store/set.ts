@@ -27,7 +27,7 @@ export class SetHandle extends Collection implements SetValue {
   }
 
   private find(member: Slice): boolean {
-    return this.tree.find(this.value.ground.hasher.hash32(member), 0, member);
+    return this.findHashed(this.tree, member);
   }
 
   add(member: Slice): boolean {
@@ -43,9 +43,8 @@ export class SetHandle extends Collection implements SetValue {
       }
       this.moveToTree(member.end - member.start);
     }
-    const hash = value.ground.hasher.hash32(member);
-    if (tree.find(hash, 0, member)) return false;
-    tree.insert(hash, 0, member, NO_VALUE);
+    if (this.find(member)) return false;
+    tree.insert(this.hash, 0, member, NO_VALUE);
     this.save();
     return true;
   }

@@ -35,6 +35,7 @@ import { RowSet } from './row-set.ts';
 import { RowError, type PurgeRange, type RowSource } from './row-source.ts';
 import { SetHandle } from './set.ts';
 import { StringHandle } from './string-value.ts';
+import { TreeAhead } from './tree-ahead.ts';
 import { KeyedTree } from './tree-keyed.ts';
 import { ZSetHandle } from './zset.ts';
 
@@ -115,6 +116,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   readonly hasher: Hasher;
   readonly collections: CollectionTable;
   readonly lookAhead: LookAhead;
+  readonly ahead: TreeAhead;
   readonly deadlines: DeadlineTree;
   readonly residents: Residents;
   readonly evictor: Evictor;
@@ -167,6 +169,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.lookAhead = new LookAhead(arena, this.hasher);
     this.residents = new Residents(arena);
     this.collections = new CollectionTable(arena, this.residents);
+    this.ahead = new TreeAhead(new Pages(this.collections), this.hasher);
     const pages = new Pages(this.collections);
     this.deadlines = { pages, tree: new KeyedTree(pages, 2) };
     this.rows = new RowWriter(arena, this.hasher);
@@ -265,6 +268,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
 
   rollback(): void {
     if (this.arena.journal !== null) this.journal.rollback();
+    this.ahead.end();
     this.beginCommand();
   }
 
@@ -326,6 +330,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
 
   prefetched(): void {
     this.lookAhead.end();
+    this.ahead.end();
   }
 
   database(index: number): TierDatabase {

@@ -7,9 +7,11 @@
  * read. Trees of two words are searched by bisection.
  */
 import type { Slice } from '../bytes/slice.ts';
+import { PREFETCH_KEYS_MAX } from './api.ts';
 import { compareOverflow } from './page-overflow.ts';
 import { COUNT_MASK, HEADER_WORDS, KEY_SHIFT, LENGTH_MASK, OFFSET_MASK } from './page.ts';
 import type { Pages } from './pages.ts';
+import type { TreeAhead } from './tree-ahead.ts';
 import { Tree } from './tree.ts';
 
 const LOWEST = -0x80000000;
@@ -64,15 +66,44 @@ export abstract class SearchTree extends Tree {
     return this.found;
   }
 
-  /** The last child whose separator is not above the key; narrows the bounds. */
+  /** The same in a tree of one key word, with member `i` of a way that `ahead` has found and that is still one. */
+  findAlong(ahead: TreeAhead, i: number, key: Slice): boolean {
+    const { arena, height, innerStride: stride, pathRef, pathSlot } = this;
+    const word = ahead.hashes[i];
+    this.selected = -1;
+    this.low = ahead.lows[i];
+    this.high = ahead.highs[i];
+    this.commonBelow = 0;
+    this.commonAbove = 0;
+    for (let level = 0, at = i; level < height; level++, at += PREFETCH_KEYS_MAX) {
+      pathRef[level] = ahead.pathRef[at];
+      pathSlot[level] = ahead.pathSlot[at];
+    }
+    const parent = pathRef[height - 1];
+    const slot = this.innerFrom(parent, pathSlot[height - 1] + 1, word, key);
+    pathSlot[height - 1] = slot;
+    const w = ((parent & arena.unitMask) << 2) + HEADER_WORDS + slot * stride + 1;
+    this.leaf = this.pages.ref(arena.i32[parent >>> arena.chunkShift][w]);
+    this.found = false;
+    this.slot = this.leafFrom(this.leaf, ahead.leafSlot[i], word, key);
+    return this.found;
+  }
+
   private innerByHash(ref: number, word: number, key: Slice): number {
-    const { arena, innerStride: stride, low, high } = this;
+    const { low, high } = this;
+    const slot = high > low ? (((word - low) / (high - low)) * this.entries(ref)) | 0 : 1;
+    return this.innerFrom(ref, slot, word, key);
+  }
+
+  /** The last child whose separator is not above the key, searched for from a slot on; narrows the bounds. */
+  private innerFrom(ref: number, slot: number, word: number, key: Slice): number {
+    const { arena, innerStride: stride } = this;
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const w = (ref & arena.unitMask) << 2;
     const entries = i32[w] & COUNT_MASK;
     // First slot from 1 on whose word is not below.
-    let slot = high > low ? (((word - low) / (high - low)) * entries) | 0 : 1;
     if (slot < 1) slot = 1;
+    else if (slot > entries) slot = entries;
     let at = w + HEADER_WORDS + slot * stride;
     if (slot < entries && i32[at] < word) {
       do {
@@ -91,13 +122,19 @@ export abstract class SearchTree extends Tree {
     return slot - 1;
   }
 
-  /** The key's slot, or the first one above it. */
   private leafByHash(ref: number, word: number, key: Slice): number {
-    const { arena, leafStride: stride, low, high } = this;
+    const { low, high } = this;
+    const slot = high > low ? (((word - low) / (high - low)) * this.entries(ref)) | 0 : 0;
+    return this.leafFrom(ref, slot, word, key);
+  }
+
+  /** The key's slot, or the first one above it, searched for from a slot on. */
+  private leafFrom(ref: number, slot: number, word: number, key: Slice): number {
+    const { arena, leafStride: stride } = this;
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const w = (ref & arena.unitMask) << 2;
     const entries = i32[w] & COUNT_MASK;
-    let slot = high > low ? (((word - low) / (high - low)) * entries) | 0 : 0;
+    if (slot > entries) slot = entries;
     let at = w + HEADER_WORDS + slot * stride;
     if (slot < entries && i32[at] < word) {
       do {

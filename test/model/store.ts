@@ -287,6 +287,10 @@ export class ModelDatabase implements Database {
     // nothing to gain
   }
 
+  prefetchMembers(): void {
+    // nothing to gain
+  }
+
   type(key: Slice): Type {
     return this.find(key)?.type ?? Type.None;
   }

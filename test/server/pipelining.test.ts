@@ -90,6 +90,56 @@ test(`pipelined requests answer, and are logged, one by one: SEED=${SEED}`, asyn
   expect(tier.log.lines()).toEqual(model.log.lines());
 });
 
+/** Members that come again and again, of large collections whose trees grow, shrink and are made anew. */
+function memberCommand(random: Random, members: number): string[] {
+  const member = (): string => `m${10000 + random.below(members)}`;
+  const value = (): string => 'v'.repeat(random.below(150));
+  switch (random.below(24)) {
+    case 0:
+      return ['HDEL', 'hash', member(), member()];
+    case 1:
+      return ['SREM', 'set', member()];
+    case 2:
+      return ['HGET', 'hash', member()];
+    case 3:
+      return ['SISMEMBER', 'set', member()];
+    case 4:
+      return ['HSET', 'hash', member(), value(), member(), value()];
+    case 5:
+      return ['HLEN', 'hash'];
+    default:
+      return random.below(2) === 0 ? ['HSET', 'hash', member(), value()] : ['SADD', 'set', member()];
+  }
+}
+
+test(`members of large collections that are found ahead: SEED=${SEED}`, async () => {
+  const random = new Random(SEED);
+  const tier = await start(new Tier());
+  const model = await start(new ModelStore());
+  for (let round = 0; round < 1200; round++) {
+    // Mostly one key an input, as found ahead; both collections shrink for a while, and now and then go.
+    const key = random.below(2) === 0 ? 'hash' : 'set';
+    const shrinks = Math.floor(round / 200) % 3 === 2;
+    const commands: string[][] = Array.from({ length: 40 }, () => {
+      for (;;) {
+        const command = memberCommand(random, 20000);
+        if (command[1] !== key && random.below(20) > 0) continue;
+        if (!shrinks || random.below(4) === 0) return command;
+        return [key === 'hash' ? 'HDEL' : 'SREM', key, `m${10000 + random.below(20000)}`];
+      }
+    });
+    if (random.below(400) === 0) commands.splice(random.below(40), 0, ['DEL', key]);
+    const bytes = Buffer.concat(commands.map(encodeCommand));
+    const replies = [tier, model].map(async ({ client }) => {
+      client.write(bytes);
+      return (await client.read(commands.length)).toString('latin1');
+    });
+    const [ours, theirs] = await Promise.all(replies);
+    expect(ours, `round ${round}`).toBe(theirs);
+  }
+  expect(tier.log.lines()).toEqual(model.log.lines());
+});
+
 test('the inputs of many connections in one turn are logged whole', async () => {
   const { running, log } = await start(new Tier());
   const clients = await Promise.all(Array.from({ length: 20 }, () => connect(running.port)));

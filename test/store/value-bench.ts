@@ -5,6 +5,7 @@ import { Hasher } from '../../src/store/hash.ts';
 import { Keyspace, type KeyspaceGround } from '../../src/store/keyspace.ts';
 import { Pages } from '../../src/store/pages.ts';
 import type { Ground, ValueHandle } from '../../src/store/record.ts';
+import { TreeAhead } from '../../src/store/tree-ahead.ts';
 import { KeyedTree } from '../../src/store/tree-keyed.ts';
 
 /** What value handles need to work, without a tier: an arena, a hash and one keyspace. */
@@ -21,6 +22,7 @@ export class ValueBench {
       arena,
       hasher,
       collections,
+      ahead: new TreeAhead(new Pages(collections), hasher),
       clockSeconds: 0,
       deadlines: { pages, tree: new KeyedTree(pages, 2) },
       dropCollection: (slot) => collections.drop(slot),
