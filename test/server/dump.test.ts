@@ -243,14 +243,20 @@ async function settled(client: RawClient): Promise<void> {
   }
 }
 
+/** A directory for a Redis: what lies in ours is loaded at the first start. */
+function elsewhere(): string {
+  const its = mkdtempSync(path.join(os.tmpdir(), 'ardent-dump-redis-'));
+  stops.push(() => Promise.resolve(rmSync(its, { recursive: true, force: true })));
+  return its;
+}
+
 /** A file that a real Redis has written of random data, and its digest. */
 async function theirFile(
   seed: number,
   keys = 150,
   scale = 1500,
 ): Promise<{ file: string; digest: string; keys: number }> {
-  const its = mkdtempSync(path.join(os.tmpdir(), 'ardent-dump-redis-'));
-  stops.push(() => Promise.resolve(rmSync(its, { recursive: true, force: true })));
+  const its = elsewhere();
   const client = await redis('--dir', its);
   await sendAll(client, dumpData(new Random(seed), keys, scale));
   await patiently(client, 'SAVE');
@@ -284,10 +290,11 @@ describe('IMPORT', () => {
   });
 
   it('asks what is to become of keys that exist', async () => {
-    const theirs = await redis('--dir', directory);
+    const its = elsewhere();
+    const theirs = await redis('--dir', its);
     await sendAll(theirs, [['MSET', 'a', 'theirs', 'b', 'theirs'], ['RPUSH', 'l', '1', '2'], ['SAVE']]);
     const { client } = await startArdent();
-    const file = dump();
+    const file = path.join(its, 'dump.rdb');
     await sendAll(client, [['MSET', 'a', 'ours', 'c', 'ours', 'd', 'ours', 'e', 'ours']]);
     expect(await client.send('IMPORT', file)).toMatch(/^-ERR the server holds 4 keys.*nothing was imported/);
     expect(counts(await client.send('IMPORT', file, 'SKIP'))).toMatchObject({
@@ -333,7 +340,8 @@ describe('IMPORT', () => {
   });
 
   it('leaves out what has expired', async () => {
-    const theirs = await redis('--dir', directory);
+    const its = elsewhere();
+    const theirs = await redis('--dir', its);
     await sendAll(theirs, [
       ['SET', 'gone', '1', 'PX', '60'],
       ['SET', 'stays', '1', 'EX', '1000'],
@@ -342,7 +350,10 @@ describe('IMPORT', () => {
     ]);
     await new Promise((resolve) => setTimeout(resolve, 100));
     const { client } = await startArdent();
-    expect(counts(await client.send('IMPORT', dump()))).toMatchObject({ keys: 1, expired: 1 });
+    expect(counts(await client.send('IMPORT', path.join(its, 'dump.rdb')))).toMatchObject({
+      keys: 1,
+      expired: 1,
+    });
     expect(await client.send('TTL', 'stays')).toMatch(/^:(99|100)\d\r\n/);
   });
 
