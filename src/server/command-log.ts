@@ -26,6 +26,11 @@ export interface CommandLog {
   readonly failure: string | null;
 }
 
+function isAscii(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 127) return false;
+  return true;
+}
+
 const NOTHING = Buffer.alloc(0);
 
 /**
@@ -103,7 +108,7 @@ export class EffectBuffer {
   arguments(args: readonly Slice[], count: number): void {
     this.settle();
     this.header(42, count);
-    for (let i = 0; i < count; i++) this.bulk(args[i].u8, args[i].start, args[i].end);
+    for (let i = 0; i < count; i++) this.slice(args[i]);
   }
 
   parts(parts: readonly EffectPart[]): void {
@@ -113,7 +118,7 @@ export class EffectBuffer {
       if (typeof part === 'number') this.text(String(part));
       else if (typeof part === 'string') this.text(part);
       else if (Buffer.isBuffer(part)) this.bulk(part, 0, part.length);
-      else this.bulk(part.u8, part.start, part.end);
+      else this.slice(part);
     }
   }
 
@@ -124,6 +129,12 @@ export class EffectBuffer {
     sink.ascii('\r\n');
   }
 
+  private slice(slice: Slice): void {
+    this.header(36, slice.end - slice.start);
+    this.sink.slice(slice);
+    this.sink.ascii('\r\n');
+  }
+
   private bulk(bytes: Buffer, start: number, end: number): void {
     this.header(36, end - start);
     this.sink.copy(bytes, start, end);
@@ -131,6 +142,13 @@ export class EffectBuffer {
   }
 
   private text(text: string): void {
+    // Names of commands and numbers; the Buffer that other text needs costs more than all the rest.
+    if (isAscii(text)) {
+      this.header(36, text.length);
+      this.sink.ascii(text);
+      this.sink.ascii('\r\n');
+      return;
+    }
     const bytes = Buffer.from(text);
     this.bulk(bytes, 0, bytes.length);
   }
