@@ -19,9 +19,13 @@ export interface Wait {
   /** Unix ms; 0: never. */
   deadline: number;
   onTimeout: (reply: Reply) => void;
+  /** See BlockOptions. */
+  withoutKey: boolean;
 }
 
 export class Blocking {
+  /** Clients that must hear of it when a key is gone. */
+  keyless = 0;
   private readonly server: Server;
   /** For each database, key to waiting clients in the order in which they came. */
   private readonly queues: Map<string, Set<Client>>[];
@@ -56,7 +60,9 @@ export class Blocking {
       keys: [...new Set(options.keys.map((key) => key.latin1()))],
       deadline: options.timeoutMs > 0 ? context.now + options.timeoutMs : 0,
       onTimeout: options.onTimeout,
+      withoutKey: options.withoutKey === true,
     };
+    if (wait.withoutKey) this.keyless++;
     client.wait = wait;
     this.clients.add(client);
     const queue = this.queues[wait.db.index];
@@ -72,6 +78,7 @@ export class Blocking {
     const wait = client.wait;
     if (wait === null) return;
     client.wait = null;
+    if (wait.withoutKey) this.keyless--;
     this.clients.delete(client);
     const queue = this.queues[wait.db.index];
     for (const key of wait.keys) {
@@ -130,7 +137,7 @@ export class Blocking {
       this.next = client;
       const type = this.server.context.peek(db, slice);
       if (type === -1) return false;
-      if (type === Type.None) break;
+      if (type === Type.None && client.wait?.withoutKey !== true) continue;
       if (client.wait !== null && !this.retry(client, client.wait)) return false;
     }
     return true;
@@ -172,6 +179,8 @@ export class Blocking {
       server.output.close();
       return false;
     }
+    // It was counted when it came.
+    wait.request.entry.calls--;
     if (context.blocked === null) {
       this.end(client);
       client.unblocked = true;

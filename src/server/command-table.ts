@@ -20,6 +20,9 @@ import { pubsubCommands } from './commands/pubsub.ts';
 import { serverAdminCommands } from './commands/server-admin.ts';
 import { setCommands } from './commands/sets.ts';
 import { slowlogCommands } from './commands/slowlog.ts';
+import { streamGroupCommands } from './commands/stream-groups.ts';
+import { streamInfoCommands } from './commands/stream-info.ts';
+import { streamCommands } from './commands/streams.ts';
 import { stringCommands } from './commands/strings.ts';
 import { topologyCommands } from './commands/topology.ts';
 import { transactionCommands } from './commands/transactions.ts';
@@ -34,6 +37,9 @@ export const commandTable: readonly Command[] = [
   ...setCommands,
   ...hashCommands,
   ...zsetCommands,
+  ...streamCommands,
+  ...streamGroupCommands,
+  ...streamInfoCommands,
   ...transactionCommands,
   ...pubsubCommands,
   ...connectionCommands,

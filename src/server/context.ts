@@ -39,6 +39,8 @@ export interface BlockOptions {
   timeoutMs: number;
   /** Writes the reply of a wait that timed out. */
   onTimeout: (reply: Reply) => void;
+  /** The command is also run again when a key is gone. */
+  withoutKey?: boolean;
 }
 
 /** A change or keyspace event that waits for its command to return. */
@@ -204,7 +206,14 @@ export class Context implements RequestTarget {
    */
   changed(key: Slice, eventClass: EventClass, event: string, db: Database = this.db): void {
     this.changes++;
-    if (this.server.observed) this.stage(key, true, eventClass, event, db);
+    const { server } = this;
+    if (server.observed) this.stage(key, true, eventClass, event, db);
+    if (server.blocking.keyless !== 0) this.ready(key, db);
+  }
+
+  /** The same for a change that watchers of the key are not told of, and without an event. */
+  dirtied(): void {
+    this.changes++;
   }
 
   /** Stages a keyspace event only. */
@@ -239,6 +248,7 @@ export class Context implements RequestTarget {
     // At once, not staged: it is no effect of the command, and EXEC must see the broken watch.
     if (this.server.watches.anyone) this.server.watches.changed(db, key.latin1());
     if (this.server.observed) this.stage(key, true, 'x', 'expired', db);
+    if (this.server.blocking.keyless !== 0) this.ready(key, db);
   }
 
   private logEffect(db: number, parts: readonly EffectPart[]): void {

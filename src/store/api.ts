@@ -232,6 +232,9 @@ export interface Database {
   hash(key: Slice, create: true): Hash;
   zset(key: Slice): ZSet | null;
   zset(key: Slice, create: true): ZSet;
+  /** A stream stays when it is empty; one that was created here only once something is written to it. */
+  stream(key: Slice): Stream | null;
+  stream(key: Slice, create: true): Stream;
 
   /**
    * Visits at least `count` keys (fewer at the end) from `cursor` on, 0 to begin; returns the next
@@ -323,4 +326,101 @@ export interface ZSet {
   /** Visits from `rank` on, upwards or downwards, until `visit` returns false. The set must not be changed meanwhile. */
   forEachFrom(rank: number, step: 1 | -1, visit: (member: Slice, score: number) => boolean): void;
   scan(cursor: number, count: number, visit: Visitor): number;
+}
+
+/** Sees an entry of a stream: its id, and names and values by turns, the first `count` of `fields`. False ends the visit. */
+export type EntryVisitor = (id: Slice, fields: readonly Slice[], count: number) => boolean;
+
+/**
+ * Entries in the order of their ids (16 bytes, see stream-id.ts), with the state that makes new ids
+ * larger than all before, and consumer groups.
+ */
+export interface Stream {
+  readonly length: number;
+  /** The largest id ever given; lent. */
+  lastId: Slice;
+  /** The largest id that `remove` has removed, 0-0 when there is none; lent. */
+  maxDeletedId: Slice;
+  /** Entries ever added. */
+  entriesAdded: number;
+  readonly groups: Groups;
+  /** Makes it exist, though nothing may be added. */
+  create(): void;
+  /** Adds an entry of `fields[from, to)`, whose id must be larger than `lastId` and becomes it. */
+  append(id: Slice, fields: readonly Slice[], from: number, to: number): void;
+  has(id: Slice): boolean;
+  /** How many entries have a smaller id (or, with `inclusive`, up to it): the rank where such a range begins. */
+  countBelow(id: Slice, inclusive: boolean): number;
+  /** Copies the id of the entry of that rank. False when there is none. */
+  idAt(rank: number, into: Slice): boolean;
+  /** Visits entries from `rank` on, upwards or downwards. The stream must not be changed meanwhile. */
+  forEachFrom(rank: number, step: 1 | -1, visit: EntryVisitor): void;
+  /** False when there is no such entry. */
+  remove(id: Slice): boolean;
+  /** Removes `count` entries from `rank` on, as trimming does: `maxDeletedId` stays. */
+  removeRange(rank: number, count: number): void;
+}
+
+/** A copy of a group's state; changes take effect by `Groups.update`. */
+export interface StreamGroup {
+  readonly number: number;
+  /** Entries that the group has read; -1: not known. */
+  entriesRead: number;
+  lastId: Slice;
+}
+
+export interface StreamConsumer {
+  readonly name: Slice;
+  readonly number: number;
+  /** Unix ms. */
+  seenAt: number;
+}
+
+/** Delivered and not acknowledged. */
+export interface PendingEntry {
+  /** The number of the consumer that owns it. */
+  consumer: number;
+  /** Unix ms. */
+  deliveredAt: number;
+  deliveries: number;
+}
+
+/** The consumer groups of a stream. */
+export interface Groups {
+  readonly count: number;
+  /** In the order of bytes, as consumers are. */
+  names(): Slice[];
+  get(name: Slice): StreamGroup | null;
+  /** Null when there is one of that name. */
+  create(name: Slice, lastId: Slice, entriesRead: number): StreamGroup | null;
+  update(name: Slice, group: StreamGroup): void;
+  destroy(name: Slice): boolean;
+  consumerCount(group: StreamGroup): number;
+  consumers(group: StreamGroup): StreamConsumer[];
+  consumer(group: StreamGroup, name: Slice): StreamConsumer | null;
+  /** There must be none of that name. */
+  createConsumer(group: StreamGroup, name: Slice, seenAt: number): StreamConsumer;
+  setSeen(group: StreamGroup, consumer: StreamConsumer, seenAt: number): void;
+  /** Removes the consumer with its pending entries; returns how many these were. */
+  removeConsumer(group: StreamGroup, consumer: StreamConsumer): number;
+  /** Lent. */
+  consumerName(group: StreamGroup, number: number): Slice;
+  pendingCount(group: StreamGroup): number;
+  /** Pending entries of one consumer. */
+  ownedCount(group: StreamGroup, consumer: StreamConsumer): number;
+  pending(group: StreamGroup, id: Slice): PendingEntry | null;
+  /** Adds a pending entry or replaces it, whoever owned it. */
+  setPending(group: StreamGroup, id: Slice, entry: PendingEntry): void;
+  removePending(group: StreamGroup, id: Slice): boolean;
+  /** Copies the id of the last pending entry; there must be one. */
+  lastPending(group: StreamGroup, into: Slice): void;
+  /** Visits pending entries from an id on, until `visit` returns false; the stream must not be changed meanwhile. */
+  forEachPending(group: StreamGroup, from: Slice, visit: (id: Slice, entry: PendingEntry) => boolean): void;
+  /** The same for those of one consumer. */
+  forEachOwned(
+    group: StreamGroup,
+    consumer: StreamConsumer,
+    from: Slice,
+    visit: (id: Slice, entry: PendingEntry) => boolean,
+  ): void;
 }

@@ -192,6 +192,8 @@ function valueOf(db: TierDatabase, key: Slice): { check(): string | null } | nul
       return db.hash(key);
     case Type.ZSet:
       return db.zset(key);
+    case Type.Stream:
+      return db.stream(key);
     default:
       return null;
   }

@@ -1,9 +1,10 @@
 /**
- * What lists, sets, hashes, sorted sets and long strings have in common: a value that is packed in its
+ * What lists, sets, hashes, sorted sets, streams and long strings have in common: a value that is packed in its
  * record while it is small and lives in trees of pages when it is not.
  *
  * Descriptor of a collection in its record, words: root, height and count of its tree; next page
- * number; first free page number; root, height and count of a second tree, if there is one.
+ * number; first free page number; root, height and count of a second tree, if there is one; then what
+ * the type itself keeps there.
  */
 import type { Slice } from '../bytes/slice.ts';
 import { SLAB_BYTES } from './arena.ts';
@@ -14,7 +15,7 @@ import type { KeyedTree } from './tree-keyed.ts';
 import { SPARE_SLABS, type Tree } from './tree.ts';
 
 const ONE_TREE_BYTES = 5 * 4;
-const TWO_TREES_BYTES = 8 * 4;
+export const TWO_TREES_BYTES = 8 * 4;
 
 /**
  * A new slab for each of: pages, the record, page tables twice; the packed elements in pages; and what
@@ -29,13 +30,15 @@ export abstract class Collection implements ValueHandle {
   private readonly second: Tree | null;
   /** Of the member that `findHashed` looked for last. */
   protected hash = 0;
+  private readonly ownBytes: number;
 
-  /** The trees share the numbering of `pages`. */
-  constructor(value: ValueRef, first: Tree, second: Tree | null = null) {
+  /** The trees share the numbering of `pages`; `ownBytes` follow their descriptor. */
+  constructor(value: ValueRef, first: Tree, second: Tree | null = null, ownBytes = 0) {
     this.value = value;
     this.pages = first.pages;
     this.first = first;
     this.second = second;
+    this.ownBytes = ownBytes;
   }
 
   opened(): void {
@@ -62,6 +65,11 @@ export abstract class Collection implements ValueHandle {
       this.value.removeKey();
       return;
     }
+    this.saveTrees();
+  }
+
+  /** The same for a collection that may be empty. */
+  protected saveTrees(): void {
     this.value.touch();
     this.writeDescriptor();
   }
@@ -87,7 +95,7 @@ export abstract class Collection implements ValueHandle {
    */
   protected makeTrees(bytes: number): void {
     this.pages.arena.reserve(bytes + TREE_ROOM);
-    this.value.makeTree(this.second === null ? ONE_TREE_BYTES : TWO_TREES_BYTES);
+    this.value.makeTree((this.second === null ? ONE_TREE_BYTES : TWO_TREES_BYTES) + this.ownBytes);
     this.pages.open(this.value.collection, 1, 0);
     this.first.create();
     this.second?.create();

@@ -22,6 +22,7 @@ import {
   type ValueHandle,
 } from './record.ts';
 import type { SetHandle } from './set.ts';
+import type { StreamHandle } from './stream.ts';
 import { INLINE_STRING_MAX, type StringHandle } from './string-value.ts';
 import type { Tier } from './tier.ts';
 import type { ZSetHandle } from './zset.ts';
@@ -324,6 +325,12 @@ export class TierDatabase implements Database {
   zset(key: Slice, create: true): ZSetHandle;
   zset(key: Slice, create = false): ZSetHandle | null {
     return this.open(this.tier.zsets, Type.ZSet, key, create);
+  }
+
+  stream(key: Slice): StreamHandle | null;
+  stream(key: Slice, create: true): StreamHandle;
+  stream(key: Slice, create = false): StreamHandle | null {
+    return this.open(this.tier.streams, Type.Stream, key, create);
   }
 
   private open<T extends ValueHandle>(

@@ -34,6 +34,7 @@ import { RowReader } from './row-reader.ts';
 import { RowSet } from './row-set.ts';
 import { RowError, type PurgeRange, type RowSource } from './row-source.ts';
 import { SetHandle } from './set.ts';
+import { StreamHandle } from './stream.ts';
 import { StringHandle } from './string-value.ts';
 import { TreeAhead } from './tree-ahead.ts';
 import { KeyedTree } from './tree-keyed.ts';
@@ -132,6 +133,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   readonly sets = new HandlePool(() => new SetHandle(this));
   readonly hashes = new HandlePool(() => new HashHandle(this));
   readonly zsets = new HandlePool(() => new ZSetHandle(this));
+  readonly streams = new HandlePool(() => new StreamHandle(this));
 
   private readonly fetcher: RowFetcher;
   private readonly journal: Journal;
@@ -326,6 +328,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.sets.reset();
     this.hashes.reset();
     this.zsets.reset();
+    this.streams.reset();
   }
 
   prefetched(): void {

@@ -1,6 +1,6 @@
 /**
  * The tree of entries ordered by key: sets (hash words, member), hashes (the same with a value), both
- * orders of sorted sets, the expiry index, later streams.
+ * orders of sorted sets, the expiry index, streams (by id) and their groups.
  *
  * A leaf is a slotted page; a slot is the words of the key, payload words (a sorted set's score by
  * member) and the data word, whose data is the bytes of the key followed by those of the value.

@@ -14,11 +14,13 @@ import {
   type Residency,
   type SetValue,
   type Store,
+  type Stream,
   type StringValue,
   type Visitor,
   type WorkingSet,
   type ZSet,
 } from '../../src/store/api.ts';
+import { emptyStream, ModelStream, type StreamContent } from './stream.ts';
 
 type Bytes = string; // one character a byte
 
@@ -27,7 +29,7 @@ interface Scored {
   score: number;
 }
 
-type Content = { bytes: Buffer } | Bytes[] | Map<Bytes, Bytes> | Scored[];
+type Content = { bytes: Buffer } | Bytes[] | Map<Bytes, Bytes> | Scored[] | StreamContent;
 
 interface Value {
   type: Type;
@@ -408,6 +410,13 @@ export class ModelDatabase implements Database {
   zset(key: Slice, create = false): ZSet | null {
     const content = this.open(key, Type.ZSet, create, () => []);
     return content && new ModelZSet(this.keys, key.latin1(), content as Scored[]);
+  }
+
+  stream(key: Slice): Stream | null;
+  stream(key: Slice, create: true): Stream;
+  stream(key: Slice, create = false): Stream | null {
+    const content = this.open(key, Type.Stream, create, emptyStream);
+    return content && new ModelStream(content as StreamContent);
   }
 
   scan(cursor: number, count: number, visit: (key: Slice, type: Type) => void): number {

@@ -34,7 +34,7 @@ export function* dumpData(random: Random, keys: number, scale: number): Generato
     const key = Buffer.concat([Buffer.from(`${i}`), name]);
     const count = random.below(8) === 0 ? 1 + random.below(scale) : 1 + random.below(20);
     const longest = count > 200 ? 200 : 20_000;
-    switch (random.below(6)) {
+    switch (random.below(7)) {
       case 0:
         yield ['SET', key, bytes(random, random.pick([...LENGTHS, 16_384, 16_385, 300_000]))];
         break;
@@ -62,7 +62,43 @@ export function* dumpData(random: Random, keys: number, scale: number): Generato
           ...elements(random, count, longest).flatMap((member) => [random.pick(SCORES), member]),
         ];
         break;
+      case 6:
+        yield* stream(random, key, count, longest);
+        break;
     }
     if (random.below(5) === 0) yield ['PEXPIREAT', key, 4_000_000_000_000 + random.below(1e9)];
+  }
+}
+
+/** A stream with gaps, groups and pending entries; times are given, so that they are alike everywhere. */
+function* stream(random: Random, key: Buffer, count: number, longest: number): Generator<CommandLine> {
+  const id = (i: number): string => `${1_000_000 + (i >> 2)}-${i & 3}`;
+  const fields = elements(random, random.pick([1, 2, 5]), longest);
+  for (let i = 1; i <= count; i++) {
+    const values = fields.flatMap((field) => [field, bytes(random, random.below(40))]);
+    yield ['XADD', key, id(i), ...values];
+  }
+  if (random.below(2) === 0) yield ['XDEL', key, id(1), id(1 + (count >> 1))];
+  if (random.below(3) === 0) yield ['XTRIM', key, 'MAXLEN', Math.ceil(count / 2)];
+  for (let group = random.below(3); group > 0; group--) {
+    yield ['XGROUP', 'CREATE', key, `group ${group}`, id(random.below(count)), 'ENTRIESREAD', group];
+    for (let i = 1; i <= count; i += 1 + random.below(3)) {
+      const consumer = random.pick(['alice', 'bob', '']);
+      yield [
+        'XCLAIM',
+        key,
+        `group ${group}`,
+        consumer,
+        0,
+        id(i),
+        'TIME',
+        1000 + i,
+        'RETRYCOUNT',
+        i,
+        'FORCE',
+        'JUSTID',
+      ];
+    }
+    yield ['XGROUP', 'CREATECONSUMER', key, `group ${group}`, 'idler'];
   }
 }

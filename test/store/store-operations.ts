@@ -4,7 +4,15 @@
  */
 import { Slice } from '../../src/bytes/slice.ts';
 import { ByteSink } from '../../src/bytes/sink.ts';
-import { Type, WrongTypeError, type Database, type Store } from '../../src/store/api.ts';
+import {
+  Type,
+  WrongTypeError,
+  type Database,
+  type PendingEntry,
+  type Store,
+  type Stream,
+} from '../../src/store/api.ts';
+import { cloneId, formatId, incrementId, newStreamId } from '../../src/store/stream-id.ts';
 import type { Random } from './random.ts';
 
 export type Operation =
@@ -19,6 +27,13 @@ export type Operation =
   | ['set-add' | 'set-remove' | 'zset-remove' | 'hash-remove', number, string, string[]]
   | ['hash-set', number, string, [string, string][]]
   | ['zset-set', number, string, [string, number][]]
+  /** Each entry has the id that many sequence numbers after the last one. */
+  | ['stream-add', number, string, number, string[][]]
+  | ['stream-remove' | 'stream-trim', number, string, number, number]
+  | ['group', number, string, string, 'create' | 'destroy']
+  /** A consumer is handed entries from a rank on, or acknowledges them, or goes. */
+  | ['deliver' | 'acknowledge', number, string, string, string, number, number]
+  | ['consumer-remove', number, string, string, string]
   | ['flush', number]
   | ['swap', number, number]
   /** Looks at every key, which removes what has expired. */
@@ -121,6 +136,66 @@ function change(store: Store, operation: Operation): void {
       for (const member of operation[3]) db.zset(key)?.remove(text(member));
       break;
     }
+    case 'stream-add':
+      for (const fields of operation[4]) {
+        const stream = db.stream(key, true);
+        const id = cloneId(stream.lastId);
+        for (let i = 0; i < operation[3]; i++) incrementId(id);
+        stream.append(id, fields.map(text), 0, fields.length);
+      }
+      break;
+    case 'stream-trim': {
+      const stream = db.stream(key);
+      stream?.removeRange(operation[3] % (stream.length + 1), operation[4]);
+      break;
+    }
+    default: {
+      const stream = db.stream(key);
+      if (stream !== null) changeStream(stream, operation);
+    }
+  }
+}
+
+/** What of a stream is no entry, and XDEL. */
+function changeStream(stream: Stream, operation: Operation): void {
+  const { groups } = stream;
+  const ids = (from: number, count: number): Slice[] =>
+    Array.from({ length: count }, (_, i) => {
+      const id = newStreamId();
+      stream.idAt((from + i) % (stream.length + 1), id);
+      return id;
+    });
+  switch (operation[0]) {
+    case 'stream-remove':
+      for (const id of ids(operation[3], operation[4])) stream.remove(id);
+      break;
+    case 'group':
+      if (operation[4] === 'create') groups.create(text(operation[3]), cloneId(stream.lastId), -1);
+      else groups.destroy(text(operation[3]));
+      break;
+    case 'deliver':
+    case 'acknowledge':
+    case 'consumer-remove': {
+      const group = groups.get(text(operation[3]));
+      if (group === null) break;
+      const name = text(operation[4]);
+      const known = groups.consumer(group, name);
+      if (operation[0] === 'consumer-remove') {
+        if (known !== null) groups.removeConsumer(group, known);
+        break;
+      }
+      for (const id of ids(operation[5], operation[6])) {
+        if (operation[0] === 'acknowledge') {
+          groups.removePending(group, id);
+          continue;
+        }
+        const consumer = groups.consumer(group, name) ?? groups.createConsumer(group, name, operation[5]);
+        const deliveries = (groups.pending(group, id)?.deliveries ?? 0) + 1;
+        groups.setPending(group, id, { consumer: consumer.number, deliveredAt: operation[5], deliveries });
+        groups.setSeen(group, consumer, operation[6]);
+        groups.update(text(operation[3]), { ...group, lastId: id, entriesRead: operation[5] });
+      }
+    }
   }
 }
 
@@ -174,15 +249,45 @@ function valueOf(db: Database, key: Slice): string {
     case Type.ZSet:
       db.zset(key)!.forEachFrom(0, 1, (member, score) => items.push(`${member.latin1()}=${score}`) > 0);
       return `zset ${items.join(',')}`;
+    case Type.Stream:
+      return `stream ${streamOf(db.stream(key)!)}`;
     default:
       return 'none';
   }
 }
 
+function streamOf(stream: Stream): string {
+  const { groups } = stream;
+  const lines: string[] = [
+    `${formatId(stream.lastId)} ${formatId(stream.maxDeletedId)} ${stream.entriesAdded} ${stream.length}`,
+  ];
+  const first = newStreamId();
+  stream.forEachFrom(0, 1, (id, fields, count) => {
+    const texts = fields.slice(0, count).map((field) => field.latin1());
+    return lines.push(`${formatId(id)} ${texts.join('=')}`) > 0;
+  });
+  for (const name of groups.names()) {
+    const group = groups.get(name)!;
+    const counts = `${groups.consumerCount(group)} ${groups.pendingCount(group)}`;
+    lines.push(`group ${name.latin1()} ${formatId(group.lastId)} ${group.entriesRead} ${counts}`);
+    const pending: [string, PendingEntry][] = [];
+    groups.forEachPending(group, first, (id, entry) => pending.push([formatId(id), entry]) > 0);
+    for (const [id, { consumer, deliveredAt, deliveries }] of pending)
+      lines.push(`${id} ${groups.consumerName(group, consumer).latin1()} ${deliveredAt} ${deliveries}`);
+    for (const consumer of groups.consumers(group)) {
+      const owned: string[] = [];
+      groups.forEachOwned(group, consumer, first, (id) => owned.push(formatId(id)) > 0);
+      const count = groups.ownedCount(group, consumer);
+      lines.push(`consumer ${consumer.name.latin1()} ${consumer.seenAt} ${count} ${owned.join(' ')}`);
+    }
+  }
+  return lines.join(',');
+}
+
 /** Mixed operations over two databases; `size` scales how large collections become. */
 export function randomOperation(random: Random, now: number, size: number): Operation {
   const db = random.below(2);
-  const kind = random.pick(['s', 'l', 'u', 'h', 'z']);
+  const kind = random.pick(['s', 'l', 'u', 'h', 'z', 'x']);
   const key = `${kind}${random.below(12)}${random.below(60) === 0 ? 'x'.repeat(1500) : ''}`;
   const item = (): string =>
     `${random.below(3 * size)}`.padEnd(random.below(40) === 0 ? random.below(4000) : random.below(24), '.');
@@ -209,6 +314,27 @@ export function randomOperation(random: Random, now: number, size: number): Oper
     case 'h':
       if (dice < 65) return ['hash-set', db, key, items().map((field): [string, string] => [field, item()])];
       return ['hash-remove', db, key, items()];
+    case 'x': {
+      const group = random.pick(['g', 'group']);
+      const consumer = random.pick(['a', 'b', 'c']);
+      if (dice < 50) {
+        const entries = Array.from({ length: 1 + random.below(size) }, () => [
+          item(),
+          item(),
+          item(),
+          item(),
+        ]);
+        return ['stream-add', db, key, 1 + random.below(5), entries];
+      }
+      if (dice < 58) return ['stream-remove', db, key, random.below(1000), random.below(size)];
+      if (dice < 63)
+        return ['stream-trim', db, key, random.below(3) === 0 ? random.below(1000) : 0, random.below(size)];
+      if (dice < 70) return ['group', db, key, group, dice < 69 ? 'create' : 'destroy'];
+      if (dice < 86) return ['deliver', db, key, group, consumer, random.below(1000), 1 + random.below(size)];
+      if (dice < 96)
+        return ['acknowledge', db, key, group, consumer, random.below(1000), 1 + random.below(size)];
+      return ['consumer-remove', db, key, group, consumer];
+    }
     default:
       if (dice < 65)
         return [

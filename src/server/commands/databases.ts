@@ -21,6 +21,7 @@ function empty(context: Context, db: Database): void {
   if (broken.length > 0) context.afterwards(() => server.watches.break(broken));
   server.changes += db.size;
   store.flush(db.index);
+  context.signalDatabase(db);
 }
 
 function flushDb(context: Context): void {

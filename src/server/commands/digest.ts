@@ -12,6 +12,7 @@ import { hash } from 'node:crypto';
 import { formatDouble } from '../../bytes/number.ts';
 import { Slice } from '../../bytes/slice.ts';
 import { Type, type Database } from '../../store/api.ts';
+import { idHalf } from '../../store/stream-id.ts';
 
 const SHA1_BYTES = 20;
 const EXPIRES = Buffer.from('!!expire!!');
@@ -86,6 +87,13 @@ function mixValue(digest: Digest, db: Database, key: Slice): void {
     case Type.Hash:
       db.hash(key)!.forEachFrom(0, (field, value) => {
         addPair(digest, bytesOf(field), bytesOf(value));
+        return true;
+      });
+      break;
+    case Type.Stream:
+      db.stream(key)!.forEachFrom(0, 1, (id, fields, count) => {
+        mix(digest, Buffer.from(`${idHalf(id, 0)}.${idHalf(id, 8)}`));
+        for (let i = 0; i < count; i++) mix(digest, bytesOf(fields[i]));
         return true;
       });
       break;

@@ -3,8 +3,16 @@ import { ByteSink } from '../../bytes/sink.ts';
 import { Slice } from '../../bytes/slice.ts';
 import { RdbError } from '../../rdb/error.ts';
 import { payloadIsSound, readPayload, writePayload } from '../../rdb/payload.ts';
-import { RdbKey, RdbValue, RdbVisitor } from '../../rdb/visitor.ts';
+import {
+  RdbKey,
+  RdbValue,
+  RdbVisitor,
+  type StreamConsumer,
+  type StreamGroup,
+  type StreamState,
+} from '../../rdb/visitor.ts';
 import { Type, type Database } from '../../store/api.ts';
+import { showStream, StreamImport } from '../../store/dump/stream-events.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { hashFieldSet, setMemberAdded, zsetMemberAdded } from '../encoding.ts';
@@ -74,6 +82,12 @@ function showValue(db: Database, key: Slice, visitor: RdbVisitor): void {
       });
       break;
     }
+    case Type.Stream: {
+      const stream = db.stream(key)!;
+      begin(RdbValue.Stream, stream.length);
+      showStream(stream, visitor);
+      break;
+    }
   }
   visitor.endKey();
 }
@@ -97,15 +111,17 @@ class ValueImport extends RdbVisitor {
   private readonly key: Slice;
   private type: RdbValue = RdbValue.String;
   private size = 0;
+  private readonly stream: StreamImport;
 
   constructor(context: Context, key: Slice) {
     super();
     this.context = context;
     this.key = key;
+    this.stream = new StreamImport(() => context.db.stream(key, true));
   }
 
   override beginKey({ type }: RdbKey): void {
-    if (type === RdbValue.Module || type === RdbValue.Stream) throw new CommandError(BAD_DATA);
+    if (type === RdbValue.Module) throw new CommandError(BAD_DATA);
     this.type = type;
   }
 
@@ -139,6 +155,34 @@ class ValueImport extends RdbVisitor {
     this.size++;
     if (!context.db.zset(key, true).set(member, score)) throw new CommandError(BAD_DATA);
     zsetMemberAdded(context, key, this.size, member);
+  }
+
+  override streamEntry(id: Slice, fields: readonly Slice[], count: number): void {
+    this.stream.entry(id, fields, count);
+  }
+
+  override streamEnd(state: StreamState): void {
+    this.stream.state(state);
+  }
+
+  override streamGroup(group: StreamGroup): void {
+    this.stream.streamGroup(group);
+  }
+
+  override streamPending(id: Slice, deliveredAt: number, deliveries: number): void {
+    this.stream.pending(id, deliveredAt, deliveries);
+  }
+
+  override streamConsumer(consumer: StreamConsumer): void {
+    this.stream.streamConsumer(consumer);
+  }
+
+  override streamOwned(id: Slice): void {
+    this.stream.owned(id);
+  }
+
+  override endKey(): void {
+    if (this.type === RdbValue.Stream) this.stream.end();
   }
 }
 

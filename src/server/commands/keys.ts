@@ -61,6 +61,7 @@ function markUsed(db: Database, key: Slice, type: Type): void {
   else if (type === Type.Set) db.set(key);
   else if (type === Type.Hash) db.hash(key);
   else if (type === Type.ZSet) db.zset(key);
+  else if (type === Type.Stream) db.stream(key);
 }
 
 /** The type of the value at a key that is read. */

@@ -1,6 +1,6 @@
 /** Collections that a command reads, opened and counted as looked up; null when the key is absent. */
 import type { Slice } from '../../bytes/slice.ts';
-import type { Hash, List, SetValue, ZSet } from '../../store/api.ts';
+import type { Hash, List, SetValue, Stream, ZSet } from '../../store/api.ts';
 import type { Context } from '../context.ts';
 import { lookedUp } from './announce.ts';
 
@@ -26,4 +26,10 @@ export function readZSet(context: Context, key: Slice): ZSet | null {
   const zset = context.db.zset(key);
   lookedUp(context, key, zset !== null);
   return zset;
+}
+
+export function readStream(context: Context, key: Slice): Stream | null {
+  const stream = context.db.stream(key);
+  lookedUp(context, key, stream !== null);
+  return stream;
 }

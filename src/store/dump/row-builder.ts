@@ -14,7 +14,14 @@ import { isInt64 } from '../../bytes/number.ts';
 import { ByteSink } from '../../bytes/sink.ts';
 import { Slice } from '../../bytes/slice.ts';
 import { Damage } from '../../rdb/error.ts';
-import { RdbKey, RdbValue, RdbVisitor } from '../../rdb/visitor.ts';
+import {
+  RdbKey,
+  RdbValue,
+  RdbVisitor,
+  type StreamConsumer,
+  type StreamGroup,
+  type StreamState,
+} from '../../rdb/visitor.ts';
 import { Type } from '../api.ts';
 import { PAGE_BYTES } from '../arena.ts';
 import { framedBytes, writeFramed } from '../framing.ts';
@@ -24,6 +31,7 @@ import { pageRowBytes } from '../page.ts';
 import { FLAG_TREE, KEY_LENGTH_MASK, MAX_KEY_BYTES, PAYLOAD_LENGTH_MASK, payloadOffset } from '../record.ts';
 import { INLINE_STRING_MAX } from '../string-value.ts';
 import { Tier } from '../tier.ts';
+import { StreamImport } from './stream-events.ts';
 
 export const ITEM_RECORD = 1;
 export const ITEM_PAGE = 2;
@@ -83,6 +91,7 @@ export class RowBuilder extends RdbVisitor {
   private readonly first = new Slice();
   private readonly second = new Slice();
   private readonly name = Slice.from('v');
+  private readonly stream = new StreamImport(() => this.scratch.database(0).stream(this.name, true));
 
   constructor(options: RowBuilderOptions) {
     super();
@@ -99,7 +108,6 @@ export class RowBuilder extends RdbVisitor {
       this.counts.modules++;
       return;
     }
-    if (key.type === RdbValue.Stream) throw new Damage('streams cannot be stored yet');
     if (key.expiresAt >= 0 && key.expiresAt <= options.now) {
       this.counts.expired++;
       return;
@@ -169,6 +177,32 @@ export class RowBuilder extends RdbVisitor {
     this.unpack();
     if (!this.scratch.database(0).zset(this.name, true).set(member, score))
       throw new Damage('a member occurs twice');
+  }
+
+  // ---- Streams, which the scratch tier packs where they are small
+
+  override streamEntry(id: Slice, fields: readonly Slice[], count: number): void {
+    if (!this.skipped) this.stream.entry(id, fields, count);
+  }
+
+  override streamEnd(state: StreamState): void {
+    if (!this.skipped) this.stream.state(state);
+  }
+
+  override streamGroup(group: StreamGroup): void {
+    if (!this.skipped) this.stream.streamGroup(group);
+  }
+
+  override streamPending(id: Slice, deliveredAt: number, deliveries: number): void {
+    if (!this.skipped) this.stream.pending(id, deliveredAt, deliveries);
+  }
+
+  override streamConsumer(consumer: StreamConsumer): void {
+    if (!this.skipped) this.stream.streamConsumer(consumer);
+  }
+
+  override streamOwned(id: Slice): void {
+    if (!this.skipped) this.stream.owned(id);
   }
 
   private hasRoom(bytes: number): boolean {
@@ -283,6 +317,11 @@ export class RowBuilder extends RdbVisitor {
     this.counts.keys++;
     if (key.type === RdbValue.String) {
       if (this.elements > 0) this.fromScratch();
+      return;
+    }
+    if (key.type === RdbValue.Stream) {
+      this.stream.end();
+      this.fromScratch();
       return;
     }
     if (this.elements === 0) {

@@ -8,9 +8,11 @@ import { HashHandle } from '../hash-value.ts';
 import { ListHandle } from '../list.ts';
 import { FLAG_PERSISTED, FLAG_TREE } from '../record.ts';
 import { SetHandle } from '../set.ts';
+import { StreamHandle } from '../stream.ts';
 import { StringHandle } from '../string-value.ts';
 import { Tier } from '../tier.ts';
 import { ZSetHandle } from '../zset.ts';
+import { showStream } from './stream-events.ts';
 
 /** Milliseconds: freeing what was shown is not bound here, where nobody waits for a turn. */
 const NO_HURRY_MS = 1000;
@@ -26,6 +28,7 @@ export class ValueExport {
   private readonly set = new SetHandle(this.scratch);
   private readonly hash = new HashHandle(this.scratch);
   private readonly zset = new ZSetHandle(this.scratch);
+  private readonly stream = new StreamHandle(this.scratch);
   private readonly part = new Slice();
   private root = 0;
   private slot = 0;
@@ -103,6 +106,8 @@ export class ValueExport {
         return this.hash;
       case Type.ZSet:
         return this.zset;
+      case Type.Stream:
+        return this.stream;
       default:
         throw new Error(`values of type ${type} cannot be written to a dump`);
     }
@@ -138,6 +143,11 @@ export class ValueExport {
         key.count = this.zset.size;
         visitor.beginKey(key);
         this.zset.forEachFrom(0, 1, this.member);
+        break;
+      case Type.Stream:
+        key.count = this.stream.length;
+        visitor.beginKey(key);
+        showStream(this.stream, visitor);
         break;
     }
     visitor.endKey();
