@@ -4,8 +4,8 @@
  */
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { TargetInfo } from '../results/document.ts';
+import { ardentArguments, optionWords } from './ardent-command.ts';
 import { Child, freePort, freshDirectory, removeDirectory } from './child.ts';
 import { ControlConnection } from './control-connection.ts';
 import type { Address } from './load-spec.ts';
@@ -170,14 +170,12 @@ export interface ArdentOptions {
 export const ENGINE_LABELS: Record<string, string> = { leveldb: 'LevelDB', lmdb: 'LMDB', rocksdb: 'RocksDB' };
 
 export function ardentTarget(options: ArdentOptions): Target {
-  const main = fileURLToPath(new URL('../cli/main.js', import.meta.url));
   const settings: Record<string, string> = {
     engine: options.engine,
     appendfsync: options.durability,
     ...(options.mode === 'engine-bound' ? { 'tier-memory': '0' } : {}),
     ...options.settings,
   };
-  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   const label = ENGINE_LABELS[options.engine] ?? options.engine;
   return ownTarget(
     {
@@ -193,21 +191,11 @@ export function ardentTarget(options: ArdentOptions): Target {
           ? { class: 'none', loses: 'what the operating system had not written yet' }
           : { class: options.durability, loses: LOSES[options.durability] },
       address: '',
-      commandLine: `ardent server ${args.join(' ')}`,
+      commandLine: `ardent server ${optionWords(settings).join(' ')}`,
       settings,
     },
     process.execPath,
-    (port, directory) => [
-      main,
-      'server',
-      '--port',
-      String(port),
-      '--bind',
-      '127.0.0.1',
-      '--dir',
-      join(directory, 'data'),
-      ...args,
-    ],
+    (port, directory) => ardentArguments(port, join(directory, 'data'), settings),
     options.below,
   );
 }

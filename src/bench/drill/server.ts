@@ -1,8 +1,8 @@
 /** Servers of a drill: a directory that outlives its processes, and a client for each. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
+import { ardentArguments } from '../ardent-command.ts';
 import { Child, freePort, freshDirectory, removeDirectory } from '../child.ts';
 
 const START_TIMEOUT_MS = 120_000;
@@ -92,27 +92,10 @@ export function ardentDrillServer(
   settings: Record<string, string>,
   data?: string,
 ): DrillServer {
-  const main = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
-  const extra = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   return new DrillServer(
     `drill-${engine}`,
     below,
-    (port, directory) => [
-      process.execPath,
-      [
-        main,
-        'server',
-        '--engine',
-        engine,
-        '--port',
-        String(port),
-        '--bind',
-        '127.0.0.1',
-        '--dir',
-        directory,
-        ...extra,
-      ],
-    ],
+    (port, directory) => [process.execPath, ardentArguments(port, directory, { engine, ...settings })],
     data,
   );
 }

@@ -5,9 +5,9 @@
 import { copyFileSync, linkSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { SaveLoadTarget } from '../../results/save-load-results.ts';
 import { splitCommandLine } from '../../workloads/command-line.ts';
+import { ardentArguments, optionWords } from '../ardent-command.ts';
 import { Child, freePort } from '../child.ts';
 import { ControlConnection } from '../control-connection.ts';
 import type { Address } from '../load-spec.ts';
@@ -161,15 +161,13 @@ export function ardentServer(
   format: 'rdb' | 'image',
   settings: Record<string, string> = {},
 ): SaveLoadServer {
-  const main = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
-  const extra = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   const name = ENGINE_LABELS[engine] ?? engine;
   const info: SaveLoadTarget = {
     id: format === 'image' ? `${engine}-image` : engine,
     label: format === 'image' ? `${name} (image)` : name,
     kind: 'ardent',
     version: '',
-    commandLine: ['ardent server --engine', engine, ...extra].join(' '),
+    commandLine: ['ardent server', ...optionWords({ engine, ...settings })].join(' '),
     format,
     loadedBy: 'IMPORT on a running server',
   };
@@ -180,24 +178,14 @@ export function ardentServer(
       const started = await startChild(
         info.label,
         process.execPath,
-        (port) => [
-          ...[
-            main,
-            'server',
-            '--engine',
+        (port) =>
+          ardentArguments(port, data, {
             engine,
-            '--port',
-            String(port),
-            '--bind',
-            '127.0.0.1',
-            '--dir',
-            data,
-          ],
-          ...['--rdbcompression', options.compression ? 'yes' : 'no'],
-          ...['--rdbchecksum', options.checksum ? 'yes' : 'no'],
-          ...(options.memoryBytes === null ? [] : ['--tier-memory', String(options.memoryBytes)]),
-          ...extra,
-        ],
+            rdbcompression: options.compression ? 'yes' : 'no',
+            rdbchecksum: options.checksum ? 'yes' : 'no',
+            ...(options.memoryBytes === null ? {} : { 'tier-memory': String(options.memoryBytes) }),
+            ...settings,
+          }),
         options,
       );
       const { control } = started;
