@@ -1,4 +1,5 @@
 /** Streams: their entries. */
+import { Slice } from '../../bytes/slice.ts';
 import {
   compareIds,
   copyId,
@@ -17,16 +18,7 @@ import { announceKey } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
 import { keyAt } from './key-specs.ts';
 import { readStream } from './lookups.ts';
-import {
-  parseTrim,
-  rangeId,
-  rangeOf,
-  replyEntries,
-  replyId,
-  strictId,
-  Trim,
-  trimStream,
-} from './stream-arguments.ts';
+import { parseTrim, rangeId, rangeOf, replyEntries, strictId, Trim, trimStream } from './stream-arguments.ts';
 import { xread, xreadgroup } from './stream-reads.ts';
 
 const LAST_SEQUENCE = '18446744073709551615';
@@ -39,6 +31,8 @@ const EXHAUSTED = 'ERR The stream has exhausted the last possible ID, unable to 
 const trim = new Trim();
 const id = newStreamId();
 const otherId = newStreamId();
+/** An id in decimal, at most twice 20 digits and a dash. */
+const idText = Slice.from(Buffer.alloc(41));
 
 /** Makes `id` the one of the entry that is added. */
 function chooseId(stream: Stream, now: number, sequenceGiven: boolean, automatic: boolean): void {
@@ -71,15 +65,20 @@ function xadd(context: Context): void {
   const stream = found ?? db.stream(key, true);
   chooseId(stream, context.now, sequenceGiven, automatic);
   stream.append(id, args, at + 1, argc);
-  replyId(reply, id);
+  const text = formatId(id);
+  idText.end = idText.u8.write(text, 0, 'latin1');
+  reply.bulk(idText);
   if (found === null) announceKey(context, key);
   else context.ready(key);
   context.changed(key, 't', 'xadd');
   if (trimStream(context, stream, trim) > 0) context.event(key, 't', 'xtrim');
-  if (sequenceGiven && !trim.approximate) return;
-  const parts = args.slice(at + 1, argc);
-  if (trim.strategy === '') context.effect('XADD', key, formatId(id), ...parts);
-  else context.effect('XADD', key, 'MAXLEN', '=', stream.length, formatId(id), ...parts);
+  if (trim.approximate) {
+    context.effect('XADD', key, 'MAXLEN', '=', stream.length, text, ...args.slice(at + 1, argc));
+  } else if (!sequenceGiven) {
+    // Logged as it was sent, but with the id that it got.
+    args[at].setSlice(idText);
+    context.requestStart = -1;
+  }
 }
 
 function xtrim(context: Context): void {
