@@ -16,6 +16,11 @@ import type { RowWriter } from './row-format.ts';
 const SLICE_MS = 2;
 /** What a fetch may spend on room for its rows. */
 const FETCH_SLICE_MS = 5;
+/**
+ * After a round that found nothing the hand rests so long: what it passed over has just been used, is waited
+ * for or is dirty. Without it a tier of nothing (`tier-memory 0`) would be gone over for every row.
+ */
+const REST_MS = 5;
 /** With so much to spare the hand stops: this part of where it began. */
 const STOP_SHARE = 1 / 32;
 /** Bytes above the limit that rows of waiting units of work may take, all together. */
@@ -44,6 +49,7 @@ export class Evictor {
   private readonly arena: Arena;
   private slab = 0;
   private awake = false;
+  private restsUntil = 0;
   /** Blocks that the hand has freed or warned. */
   private moved = 0;
   private checkpointing: Promise<void> | null = null;
@@ -57,7 +63,9 @@ export class Evictor {
   wake(): void {
     if (this.awake || this.arena.slabBytes <= this.from || this.ground.residents.link === null) return;
     this.awake = true;
-    setImmediate(() => this.run());
+    const rest = this.restsUntil - performance.now();
+    if (rest > 0) setTimeout(() => this.run(), rest).unref();
+    else setImmediate(() => this.run());
   }
 
   private run(): void {
@@ -88,7 +96,7 @@ export class Evictor {
   roomForFetch(bytes: number): void {
     const { arena } = this;
     if (arena.slabBytes + bytes > this.from) {
-      this.sweep(FETCH_SLICE_MS, this.from - bytes);
+      if (performance.now() >= this.restsUntil) this.sweep(FETCH_SLICE_MS, this.from - bytes);
       this.wake();
     }
     const most = Math.max(this.limit, WORKING_BYTES) + OVERDRAFT_BYTES;
@@ -139,7 +147,9 @@ export class Evictor {
         break;
       }
     }
-    this.longestSliceMs = Math.max(this.longestSliceMs, performance.now() - started);
+    const ended = performance.now();
+    if (outcome === 'nothing') this.restsUntil = ended + REST_MS;
+    this.longestSliceMs = Math.max(this.longestSliceMs, ended - started);
     return outcome;
   }
 
