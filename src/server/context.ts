@@ -311,6 +311,7 @@ export class Context implements RequestTarget {
         entry.calls++;
         this.begin();
       }
+      this.endParts();
       this.fail(error);
     }
     if (this.changes !== 0) {
@@ -393,6 +394,19 @@ export class Context implements RequestTarget {
   advance(progress: unknown): void {
     this.progress = progress;
     this.advanced = true;
+  }
+
+  /** As `advance`, for a command that changes data: what it has changed so far stays, whatever becomes of the rest. */
+  commitPart(progress: unknown): void {
+    this.store.commit();
+    this.begin();
+    this.advance(progress);
+  }
+
+  /** A command that goes on in parts has done the last. */
+  endParts(): void {
+    this.progress = null;
+    this.advanced = false;
   }
 
   /** The command of `rerun` runs next. Returns the state of the dice, for `rested`. */

@@ -2,8 +2,8 @@
  * Work that met what is not in memory: it was rolled back, and runs again from its start, with the same
  * time and the same dice, when that has been fetched. Only the connection whose command it is waits.
  *
- * The first fault of a command also asks for all keys that its arguments name (for an EXEC those of the
- * whole queue), and for those of the requests behind it.
+ * A fault of a command also asks for all keys that its arguments name (for an EXEC those of the whole
+ * queue), the first one for those of the requests behind it, too.
  */
 import { Slice } from '../bytes/slice.ts';
 import { parseRequest, type RequestTarget } from '../resp/request-parser.ts';
@@ -74,7 +74,8 @@ export class Faults {
     context.progress = null;
     context.advanced = false;
     client.rerun = rerun;
-    if (set.rounds === 0) this.wantKeys(set, client, rerun.request);
+    // Not only the first time: what was there then may have left.
+    this.wantKeys(set, client, rerun.request);
     // What is replayed from the log waits by itself.
     if (client.socket === null) return;
     if (set.rounds === 0) this.wantAhead(set, context);

@@ -190,6 +190,12 @@ export interface Database {
   /** The same for members of a hash or set. */
   prefetchMembers(key: Slice, members: readonly Slice[], count: number): void;
 
+  /**
+   * Keys that the unit of work is about to look up, null for none: those that are not in memory are asked
+   * for together, where one after the other would be. `keyAt` is not called when all keys are in memory.
+   */
+  need(count: number, keyAt: (index: number) => Slice | null): void;
+
   type(key: Slice): Type;
   /** Deletes key and value; a large value's memory is freed in slices later. False when there was none. */
   remove(key: Slice): boolean;

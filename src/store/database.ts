@@ -38,6 +38,9 @@ const SLOT_BYTES = 13;
 /** Picks of RANDOMKEY among keys that are all hidden. */
 const RANDOM_TRIES = 100;
 
+/** Memory that a byte of a long string takes at most: pages, and the tree above them. */
+const EXTENT_ROOM = 1.05;
+
 export class TierDatabase implements Database {
   readonly index: number;
   keyspace: Keyspace;
@@ -85,6 +88,20 @@ export class TierDatabase implements Database {
     const payload = keyspace.payloadWord(ref);
     const descriptor = payload + (TREE_PREFIX_BYTES >>> 2);
     tier.ahead.begin(arena.i32[ref >>> arena.chunkShift], payload, descriptor, members, count);
+  }
+
+  need(count: number, keyAt: (index: number) => Slice | null): void {
+    const { keyspace, hasher } = this;
+    const { residents } = this.tier;
+    if (!residents.tracking || keyspace.complete) return;
+    for (let i = 0; i < count; i++) {
+      const key = keyAt(i);
+      if (key === null) continue;
+      const hash = hasher.hash32(key);
+      if (keyspace.table.find(hash, key.view, key.start, key.end) === 0)
+        residents.wantKey(keyspace, key, hash);
+    }
+    if (residents.wanted.length > 0) residents.fault();
   }
 
   /** The record of the key, 0 when it has no value. Throws when that is damaged, unless it will be given up. */
@@ -286,7 +303,7 @@ export class TierDatabase implements Database {
       this.keyspace.fill(ref, value);
       return;
     }
-    this.arena.reserve(2 * length);
+    this.arena.reserve(Math.ceil(length * EXTENT_ROOM));
     ref = this.keyspace.overwrite(ref, key, this.lookedUp, Type.String, 0, keepDeadline);
     this.handle(this.tier.strings.take(), key, Type.String, ref).write(0, value);
   }

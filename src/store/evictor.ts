@@ -99,20 +99,24 @@ export class Evictor {
       if (performance.now() >= this.restsUntil) this.sweep(FETCH_SLICE_MS, this.from - bytes);
       this.wake();
     }
-    const most = Math.max(this.limit, WORKING_BYTES) + OVERDRAFT_BYTES;
-    if (arena.slabBytes + bytes > most) {
+    if (arena.slabBytes + bytes > this.most) {
       throw new OutOfTierError(
         `the rows that waiting commands need exceed tier-memory (${this.limit} bytes) and the overdraft (${OVERDRAFT_BYTES} bytes)`,
       );
     }
   }
 
-  /** Room for a change that needs `bytes`; rejects when there is none to be had. */
+  /** Bytes of slabs that there may be with what waiting units of work borrow. */
+  get most(): number {
+    return this.limit + OVERDRAFT_BYTES;
+  }
+
+  /** Room for a change that needs `bytes`: within the limit if possible, else within the overdraft; rejects when there is none to be had. */
   async makeRoom(bytes: number): Promise<void> {
     const { arena } = this;
-    const target = arena.limit - arena.roomFor(bytes);
+    const target = Math.max(0, this.limit - arena.roomFor(bytes));
     await new Promise((resolve) => setImmediate(resolve));
-    for (let checkpoints = 0; target > 0; checkpoints++) {
+    for (let checkpoints = 0; ; checkpoints++) {
       while (arena.slabBytes > target && this.sweep(SLICE_MS, target) === 'more') {
         await new Promise((resolve) => setImmediate(resolve));
       }
@@ -120,6 +124,7 @@ export class Evictor {
       if (checkpoints === 2) break;
       await this.checkpoint();
     }
+    if (arena.slabBytes <= this.most - arena.roomFor(bytes)) return;
     throw new OutOfTierError(`the memory tier is full (tier-memory ${arena.limit} bytes)`);
   }
 

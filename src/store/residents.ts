@@ -82,8 +82,13 @@ export class Residents {
 
   /** A key that the table does not lead to and the engine may have. */
   missKey(keyspace: Keyspace, key: Slice, hash: number): never {
-    this.wanted.push({ kind: 'key', keyspace, hash, key: key.clone() });
+    this.wantKey(keyspace, key, hash);
     this.fault();
+  }
+
+  /** Notes such a key; the run goes on. */
+  wantKey(keyspace: Keyspace, key: Slice, hash: number): void {
+    this.wanted.push({ kind: 'key', keyspace, hash, key: key.clone() });
   }
 
   /** A page that is not in memory; `next` is the number after the collection's last. */

@@ -23,7 +23,7 @@ export class RowSet implements WorkingSet {
 
   private readonly fetcher: RowFetcher;
   private wants: RowWant[] = [];
-  private readonly pinned: number[] = [];
+  private readonly pinned = new Set<number>();
   private readonly known: KnownKeys[] = [];
 
   constructor(fetcher: RowFetcher) {
@@ -36,7 +36,11 @@ export class RowSet implements WorkingSet {
     const { keyspace } = tierDatabase;
     if (keyspace.complete) return;
     const hash = tierDatabase.hashOf(key);
-    if (keyspace.table.find(hash, key.view, key.start, key.end) !== 0) return;
+    const present = keyspace.table.find(hash, key.view, key.start, key.end);
+    if (present !== 0) {
+      this.pin(present);
+      return;
+    }
     this.wants.push({ kind: 'key', keyspace, hash, key: key.clone() });
   }
 
@@ -55,9 +59,10 @@ export class RowSet implements WorkingSet {
 
   /** Keeps a block in memory until `release`. */
   pin(ref: number): void {
+    if (this.pinned.has(ref)) return;
     const { residents, arena } = this.fetcher;
     residents.pin(ref);
-    this.pinned.push(ref);
+    this.pinned.add(ref);
     this.pinnedBytes += arena.sizeOf(ref);
     residents.pinnedBytes += arena.sizeOf(ref);
   }

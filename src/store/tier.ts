@@ -207,6 +207,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     // What was acknowledged is brought back whatever the limit is.
     arena.limit = link !== null && link.checkpoint === null ? Infinity : evictor.limit;
     this.journalFrom = Math.min(limit - UNDO_BYTES, evictor.from);
+    evictor.wake();
   }
 
   /** While rows are loaded: the rest stays in the engine. */
@@ -221,8 +222,10 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     if (residents.link === null || arena.journal === null) throw new OutOfTierError(full);
     // What the unit has taken so far is given back before it runs again, and needed again.
     const needed = arena.slabBytes - this.slabBytesAtBegin + bytes;
-    if (needed > evictor.limit) throw new OutOfTierError(full);
-    residents.wanted.push({ kind: 'room', bytes: needed });
+    if (arena.roomFor(needed) > evictor.most) throw new OutOfTierError(full);
+    // How much more it needs cannot be known; twice as much each time keeps its runs few.
+    const wished = residents.set === null ? needed : Math.min(2 * needed, evictor.most - arena.roomFor(0));
+    residents.wanted.push({ kind: 'room', bytes: wished });
     return residents.fault();
   }
 
@@ -256,9 +259,9 @@ export class Tier implements Store, RowSource, KeyspaceGround {
       residents.tracking = residents.link !== null;
       evictor.wake();
     }
-    // A unit that waits for rows may borrow; what it changes must not fail for want of the room they take.
+    // A unit that has waited, for rows or for room, may borrow: what it changes must not fail for want of either.
     if (evictor.limit !== Infinity && residents.link?.checkpoint != null)
-      arena.limit = evictor.limit + (set !== null && set.pinnedBytes > 0 ? OVERDRAFT_BYTES : 0);
+      arena.limit = evictor.limit + (set === null ? 0 : OVERDRAFT_BYTES);
     residents.begin(set);
     this.slabBytesAtBegin = arena.slabBytes;
     this.journal.begin();

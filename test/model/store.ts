@@ -293,6 +293,10 @@ export class ModelDatabase implements Database {
     // nothing to gain
   }
 
+  need(): void {
+    // each is looked up by itself
+  }
+
   type(key: Slice): Type {
     return this.find(key)?.type ?? Type.None;
   }

@@ -44,15 +44,21 @@ export const { TIER, ENGINE = 'lmdb' } = process.env;
 /** Changed bytes and milliseconds after which a checkpoint is made, so that as much as possible may leave. */
 const CHECKPOINTS = { dirtyBytes: 16 * 1024, ageMs: 20 };
 
+export interface StartOptions extends Partial<ServerOptions> {
+  /** `tier-memory` of a server over a Tier that gets an engine, whatever TIER says. */
+  tier?: string;
+}
+
 /** Starts our server on a free port, over the model store unless another is given. */
-export async function startServer(options: Partial<ServerOptions> = {}): Promise<RunningServer> {
+export async function startServer(options: StartOptions = {}): Promise<RunningServer> {
   const store = options.store ?? new ModelStore();
+  const tier = options.tier ?? TIER;
   const engine =
-    TIER !== undefined && store instanceof Tier && options.config?.changed.has('tier-memory') !== true
+    tier !== undefined && store instanceof Tier && options.config?.changed.has('tier-memory') !== true
       ? await putEngineUnder(store)
       : null;
   const config = options.config ?? new Config();
-  if (engine !== null) config.load('tier-memory', TIER!);
+  if (engine !== null) config.load('tier-memory', tier!);
   const server = new Server({ ...options, store, config, evicts: engine !== null });
   if (FAULTS > 0) server.store.faultAtRandom(SEED, FAULTS);
   const port = await server.listenOnFreePort();

@@ -107,20 +107,36 @@ function protocol(context: Context): void {
   }
 }
 
-/** Fills the database with strings; those that exist already stay. */
-function populate({ argc, args, db, reply }: Context): void {
+/** Keys, and bytes of values, that DEBUG POPULATE writes as one unit of work. */
+const POPULATE_KEYS = 1000;
+const POPULATE_BYTES = 1024 * 1024;
+
+/** Fills the database with strings; those that exist already stay. Not one unit: it may be more than the memory holds. */
+function populate(context: Context): void {
+  const { argc, args, db, reply } = context;
   const count = sliceInteger(args[2]);
   if (!(count >= 0)) throw new CommandError(NOT_INTEGER);
   const prefix = argc > 3 ? args[3].latin1() : 'key';
   const size = argc > 4 ? sliceInteger(args[4]) : 0;
-  for (let i = 0; i < count; i++) {
-    const key = Slice.from(Buffer.from(`${prefix}:${i}`, 'latin1'));
-    if (db.type(key) !== Type.None) continue;
-    const text = Buffer.from(`value:${i}`);
-    const value = size > 0 ? Buffer.alloc(size) : text;
-    if (size > 0) text.copy(value);
-    db.setString(key, Slice.from(value));
+  const keyAt = (i: number): Slice => Slice.from(Buffer.from(`${prefix}:${i}`, 'latin1'));
+  const part = Math.max(1, Math.min(POPULATE_KEYS, Math.floor(POPULATE_BYTES / (size + 1))));
+  let done = (context.progress ?? 0) as number;
+  while (done < count) {
+    const from = done;
+    const end = Math.min(count, from + part);
+    db.need(end - from, (index) => keyAt(from + index));
+    for (let i = from; i < end; i++) {
+      const key = keyAt(i);
+      if (db.type(key) !== Type.None) continue;
+      const text = Buffer.from(`value:${i}`);
+      const value = size > 0 ? Buffer.alloc(size) : text;
+      if (size > 0) text.copy(value);
+      db.setString(key, Slice.from(value));
+    }
+    done = end;
+    if (!context.nested) context.commitPart(done);
   }
+  context.endParts();
   reply.ok();
 }
 

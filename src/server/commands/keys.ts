@@ -194,8 +194,7 @@ function keysInParts(context: Context): void {
     progress = { cursor, found: progress.found, count };
     context.advance(progress);
   } while (progress.cursor !== 0);
-  context.advanced = false;
-  context.progress = null;
+  context.endParts();
   reply.array(progress.count);
   reply.copy(progress.found.u8, 0, progress.found.pos);
 }

@@ -3,7 +3,8 @@ import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { formatDouble, sliceInteger } from '../../bytes/number.ts';
 import { NOT_INTEGER, syntaxError } from '../errors.ts';
-import { Type } from '../../store/api.ts';
+import { Type, type Store } from '../../store/api.ts';
+import type { Server } from '../server.ts';
 import { helpCommand } from './help.ts';
 import { keyAt } from './key-specs.ts';
 
@@ -53,10 +54,27 @@ function stats({ server, store, reply }: Context): void {
   }
 }
 
+/** Commands in a hundred that waited for the engine, from which on the tier is too small for what is used. */
+const WAITS_MANY = 5;
+/** Fetches from which on they can be judged. */
+const FETCHES_JUDGED = 100;
+
+/** What to do when much of what commands need is not in memory. */
+function residencyAdvice(server: Server, store: Store): string[] {
+  const { complete, fetchRounds, keys, residentKeys } = store.residency();
+  const waits = (100 * fetchRounds) / Math.max(1, server.commandsProcessed());
+  if (complete || fetchRounds < FETCHES_JUDGED || waits < WAITS_MANY) return [];
+  return [
+    `What is used does not fit in memory: ${fetchRounds} fetches from the engine for ${server.commandsProcessed()} commands, ` +
+      `${residentKeys} of ${keys} keys are in memory. Raise tier-memory (${store.memory.limit} bytes).`,
+  ];
+}
+
 function doctor({ server, store, reply }: Context): void {
   const { used, limit } = store.memory;
   const lines: string[] = [];
-  if (limit > 0 && used > limit * 0.9)
+  if (server.options.evicts === true) lines.push(...residencyAdvice(server, store));
+  else if (limit > 0 && used > limit * 0.9)
     lines.push(
       `The memory tier holds ${used} of ${limit} bytes: writes will soon be refused. Raise tier-memory or delete data.`,
     );

@@ -54,14 +54,24 @@ class Pattern {
     this.field = hasField ? bytesSlice(rest.slice(arrow + 2)) : null;
   }
 
+  /** The key that the pattern names for an element, null when it names none. */
+  key(element: Bytes): Slice | null {
+    return this.itself || this.constant ? null : bytesSlice(this.prefix + element + this.suffix);
+  }
+
+  /** Asks for the keys that it names for elements [start, end) together. */
+  need(db: Database, elements: readonly Bytes[], start: number, end: number): void {
+    db.need(end - start, (index) => this.key(elements[start + index]));
+  }
+
   /** Shows what the pattern names for an element; false when there is nothing. */
   resolve(db: Database, element: Bytes, into: Slice): boolean {
     if (this.itself) {
       into.setSlice(bytesSlice(element));
       return true;
     }
-    if (this.constant) return false;
-    const key = bytesSlice(this.prefix + element + this.suffix);
+    const key = this.key(element);
+    if (key === null) return false;
     if (this.field === null) return db.type(key) === Type.String && db.getString(key, into);
     return db.type(key) === Type.Hash && db.hash(key)!.get(this.field, into);
   }
@@ -191,6 +201,7 @@ function sorted(context: Context, type: Type, options: Options): Bytes[] {
   }
   // Elements of equal weight stand in byte order unless a list gives them another.
   if (type !== Type.List && options.by !== null) elements.sort(compareBytes);
+  options.by?.need(context.db, elements, 0, elements.length);
   return options.alpha ? sortByText(context, elements, options) : sortNumerically(context, elements, options);
 }
 
@@ -201,6 +212,7 @@ function sort(context: Context, readOnly: boolean): void {
   lookedUp(context, context.args[1], type !== Type.None);
   const elements = sorted(context, type, options);
   const { start, size } = limits(elements.length, options);
+  for (const pattern of options.get) pattern.need(db, elements, start, start + size);
   if (options.store !== null) {
     store(context, options.store, elements.slice(start, start + size), options.get);
     return;
