@@ -92,13 +92,15 @@ export abstract class Collection implements ValueHandle {
   /**
    * Gives the value empty trees in place of its payload, which is lost. `bytes` is what is added next:
    * room for it is made sure of here, so that no empty collection is left behind.
+   * Without `both` the second tree has no root yet.
    */
-  protected makeTrees(bytes: number): void {
+  protected makeTrees(bytes: number, both = true): void {
     this.pages.arena.reserve(bytes + TREE_ROOM);
     this.value.makeTree((this.second === null ? ONE_TREE_BYTES : TWO_TREES_BYTES) + this.ownBytes);
     this.pages.open(this.value.collection, 1, 0);
     this.first.create();
-    this.second?.create();
+    if (both) this.second?.create();
+    else this.second?.open(0, 0, 0);
     this.writeDescriptor();
   }
 

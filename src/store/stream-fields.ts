@@ -18,7 +18,7 @@ export function writeFields(fields: readonly Slice[], from: number, to: number, 
 
 /** What was read last. */
 export class FieldReader {
-  readonly fields: Slice[] = Array.from({ length: KEPT }, () => new Slice());
+  readonly fields: Slice[] = [];
   count = 0;
 
   /** Points `fields[0, count)` into the stored bytes. */

@@ -28,9 +28,9 @@ const PENDING_BYTES = 20;
 
 /** What the groups need of their stream. */
 export interface GroupsOwner {
-  /** The tree exists. */
-  readonly exists: boolean;
-  /** Makes it, if need be, with room for so many bytes. */
+  /** The stream has trees, though perhaps none of groups. */
+  readonly hasTrees: boolean;
+  /** Makes sure of it, and of room for so many bytes. */
   begin(bytes: number): void;
   save(): void;
   takeNumber(): number;
@@ -53,7 +53,12 @@ export class StreamGroups implements Groups {
   }
 
   check(check: TreeCheck): string | null {
-    return check.keyed(this.tree);
+    return this.exists ? check.keyed(this.tree) : null;
+  }
+
+  /** A stream that never had a group has no page for them. */
+  private get exists(): boolean {
+    return this.owner.hasTrees && this.tree.root !== 0;
   }
 
   /** The value's bytes at the cursor. */
@@ -87,7 +92,7 @@ export class StreamGroups implements Groups {
   // ---- Groups
 
   get count(): number {
-    return this.owner.exists ? this.rankOf(0, 1, NO_VALUE) : 0;
+    return this.exists ? this.rankOf(0, 1, NO_VALUE) : 0;
   }
 
   names(): Slice[] {
@@ -102,7 +107,7 @@ export class StreamGroups implements Groups {
   }
 
   get(name: Slice): StreamGroup | null {
-    if (!this.owner.exists || !this.tree.find(0, 0, name)) return null;
+    if (!this.exists || !this.tree.find(0, 0, name)) return null;
     const { u8, view, start } = this.read();
     const lastId = newStreamId();
     copyBetween(u8, view, start + 12, lastId.u8, lastId.view, 0, STREAM_ID_BYTES);
@@ -111,6 +116,7 @@ export class StreamGroups implements Groups {
 
   create(name: Slice, lastId: Slice, entriesRead: number): StreamGroup | null {
     this.owner.begin(name.length + GROUP_BYTES);
+    if (!this.exists) this.tree.create();
     if (this.tree.find(0, 0, name)) return null;
     const group = { number: this.owner.takeNumber(), entriesRead, lastId };
     this.update(name, group);

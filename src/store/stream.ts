@@ -16,6 +16,10 @@ import { KeyedTree } from './tree-keyed.ts';
 const REST_BYTES = STREAM_ID_BYTES + 8 + 4;
 const STATE_BYTES = STREAM_ID_BYTES + REST_BYTES;
 const ZERO_ID = newStreamId();
+const SINK_BYTES = 1024;
+const SINK_BYTES_KEPT = 1024 * 1024;
+/** The fields of the entry that is added. */
+let sink = new ByteSink(SINK_BYTES);
 /** Words of keys are compared as signed numbers. */
 const SIGN = 0x80000000;
 
@@ -32,7 +36,6 @@ export class StreamHandle extends Collection implements Stream {
   private readonly sequence = new Slice();
   private readonly stored = new Slice();
   private readonly reader = new FieldReader();
-  private readonly sink = new ByteSink(1024);
   private readonly lentLast = new Slice();
   private readonly lentDeleted = new Slice();
 
@@ -45,7 +48,7 @@ export class StreamHandle extends Collection implements Stream {
     this.entries = entries;
     this.packed = new PackedItems(value, STREAM_ID_BYTES, 1);
     this.groups = new StreamGroups(groups, {
-      get exists() {
+      get hasTrees() {
         return value.isTree;
       },
       begin: (bytes) => this.unpack(bytes),
@@ -135,7 +138,7 @@ export class StreamHandle extends Collection implements Stream {
   // ---- Entries
 
   append(id: Slice, fields: readonly Slice[], from: number, to: number): void {
-    const { sink, stored, packed } = this;
+    const { stored, packed } = this;
     sink.pos = 0;
     writeFields(fields, from, to, sink);
     this.create();
@@ -153,6 +156,7 @@ export class StreamHandle extends Collection implements Stream {
     }
     this.lastId = id;
     this.entriesAdded++;
+    if (sink.u8.length > SINK_BYTES_KEPT) sink = new ByteSink(SINK_BYTES);
   }
 
   private insert(id: Slice, stored: Slice): void {
@@ -179,7 +183,7 @@ export class StreamHandle extends Collection implements Stream {
     this.create();
     const detached = detachedPayload(this.value);
     const old = new PackedItems(detached, STREAM_ID_BYTES, 1);
-    this.makeTrees(bytes);
+    this.makeTrees(bytes, false);
     const { value, stored, id } = this;
     const at = this.stateAt;
     const from = detached.start + 1;

@@ -11,7 +11,7 @@ import {
   type StreamGroup,
   type StreamState,
 } from '../../rdb/visitor.ts';
-import { Type, type Database } from '../../store/api.ts';
+import { Type, type Database, type Stream } from '../../store/api.ts';
 import { showStream, StreamImport } from '../../store/dump/stream-events.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
@@ -117,7 +117,8 @@ class ValueImport extends RdbVisitor {
     super();
     this.context = context;
     this.key = key;
-    this.stream = new StreamImport(() => context.db.stream(key, true));
+    let stream: Stream | undefined;
+    this.stream = new StreamImport(() => (stream ??= context.db.stream(key, true)));
   }
 
   override beginKey({ type }: RdbKey): void {

@@ -24,6 +24,7 @@ import {
 } from '../../rdb/visitor.ts';
 import { Type } from '../api.ts';
 import { PAGE_BYTES } from '../arena.ts';
+import type { TierDatabase } from '../database.ts';
 import { framedBytes, writeFramed } from '../framing.ts';
 import { Hasher } from '../hash.ts';
 import { itemBytes, PACKED_BYTES_MAX, PACKED_COUNT_MAX } from '../packed.ts';
@@ -91,13 +92,19 @@ export class RowBuilder extends RdbVisitor {
   private readonly first = new Slice();
   private readonly second = new Slice();
   private readonly name = Slice.from('v');
-  private readonly stream = new StreamImport(() => this.scratch.database(0).stream(this.name, true));
+  private readonly stream = new StreamImport(() => this.target.stream(this.name, true));
 
   constructor(options: RowBuilderOptions) {
     super();
     this.options = options;
     this.hasher = new Hasher(...options.hashKey);
     this.scratch = new Tier({ databases: 1, hashKey: options.hashKey });
+  }
+
+  /** Where what is not packed is put together. Handles that it has lent before are taken back. */
+  private get target(): TierDatabase {
+    this.scratch.beginCommand();
+    return this.scratch.database(0);
   }
 
   override beginKey(key: RdbKey): void {
@@ -138,7 +145,7 @@ export class RowBuilder extends RdbVisitor {
       return;
     }
     this.elements++;
-    const value = this.scratch.database(0).string(this.name, true);
+    const value = this.target.string(this.name, true);
     value.write(value.length, bytes);
   }
 
@@ -150,13 +157,13 @@ export class RowBuilder extends RdbVisitor {
     if (this.key.type === RdbValue.List) {
       if (this.isPacked && this.listElement(bytes)) return;
       this.unpack();
-      this.scratch.database(0).list(this.name, true).pushRight(bytes);
+      this.target.list(this.name, true).pushRight(bytes);
       return;
     }
     if (this.encoding === COMPACT && !isInt64(bytes)) this.encoding = CONVERTED;
     if (this.isPacked && this.packItems(bytes, null)) return;
     this.unpack();
-    if (!this.scratch.database(0).set(this.name, true).add(bytes)) throw new Damage('a member occurs twice');
+    if (!this.target.set(this.name, true).add(bytes)) throw new Damage('a member occurs twice');
   }
 
   override field(field: Slice, value: Slice): void {
@@ -165,8 +172,7 @@ export class RowBuilder extends RdbVisitor {
     this.longest = Math.max(this.longest, field.length, value.length);
     if (this.isPacked && this.packItems(field, value)) return;
     this.unpack();
-    if (!this.scratch.database(0).hash(this.name, true).set(field, value))
-      throw new Damage('a field occurs twice');
+    if (!this.target.hash(this.name, true).set(field, value)) throw new Damage('a field occurs twice');
   }
 
   override member(member: Slice, score: number): void {
@@ -175,8 +181,7 @@ export class RowBuilder extends RdbVisitor {
     this.longest = Math.max(this.longest, member.length);
     if (this.isPacked && this.packMember(member, score)) return;
     this.unpack();
-    if (!this.scratch.database(0).zset(this.name, true).set(member, score))
-      throw new Damage('a member occurs twice');
+    if (!this.target.zset(this.name, true).set(member, score)) throw new Damage('a member occurs twice');
   }
 
   // ---- Streams, which the scratch tier packs where they are small
@@ -280,8 +285,7 @@ export class RowBuilder extends RdbVisitor {
   private unpack(): void {
     if (!this.isPacked) return;
     this.isPacked = false;
-    const db = this.scratch.database(0);
-    const { first, second } = this;
+    const { first, second, target: db } = this;
     const end = this.length;
     for (let at = 1; at < end;) {
       switch (this.key.type) {
