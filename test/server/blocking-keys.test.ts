@@ -14,8 +14,12 @@ afterAll(() => pair.stop());
 const SETTLED_MS = 25;
 /** Also when commands have to wait for rows (FAULTS, TIER): then it is longer. */
 async function settle(): Promise<void> {
-  do await new Promise((resolve) => setTimeout(resolve, SETTLED_MS));
-  while (pair.server.server.faults.waiting.size > 0);
+  do {
+    // Both have read what was sent before, however busy the machine is.
+    await pair.compare(['PING']);
+    await new Promise((resolve) => setTimeout(resolve, SETTLED_MS));
+    await pair.compare(['PING']);
+  } while (pair.server.server.faults.waiting.size > 0);
 }
 
 /**
