@@ -3,7 +3,9 @@
  * other key: a tree of (deadline, hash of the key), kept and persisted like any collection. Its root
  * is a record of its own that no key leads to.
  *
- * An entry stands for all keys of one hash that have one deadline; with a 32-bit hash hardly ever two.
+ * Each key with a deadline has an entry. Of keys with the same hash and deadline (some thousand pairs when
+ * ten million keys expire at midnight) the second has the hash followed by 1, the third by 2, and so on: which
+ * entry is whose need not be known, only how many there are, also while not all of the keys are in memory.
  */
 import { Slice } from '../bytes/slice.ts';
 import {
@@ -44,7 +46,8 @@ export class ExpiryIndex {
   private readonly ground: Ground;
   private readonly keyspace: number;
   private readonly shared: DeadlineTree;
-  private readonly hashBytes = Slice.from(Buffer.alloc(4));
+  /** Hash, and number among the keys of the same hash and deadline if it is not the first. */
+  private readonly entry = Slice.from(Buffer.alloc(8));
   private readonly found = new Slice();
 
   constructor(ground: Ground, keyspace: number, shared: DeadlineTree) {
@@ -56,22 +59,51 @@ export class ExpiryIndex {
   add(deadline: number, hash: number): void {
     if (this.record === 0) this.create();
     const tree = this.open();
+    let number = 0;
+    if (this.find(tree, deadline, hash, 0)) {
+      number = this.count(tree, deadline, hash);
+      this.find(tree, deadline, hash, number);
+    }
     const word0 = Math.floor(deadline / WORD);
-    const word1 = (deadline - word0 * WORD) ^ SIGN;
-    this.hashBytes.view.setInt32(0, hash);
-    if (tree.find(word0, word1, this.hashBytes)) return;
-    tree.insert(word0, word1, this.hashBytes, NO_VALUE);
+    tree.insert(word0, (deadline - word0 * WORD) ^ SIGN, this.entry, NO_VALUE);
     this.save();
   }
 
+  /** Takes one of the entries of a hash and deadline out, if there is one. */
   remove(deadline: number, hash: number): void {
     if (this.record === 0) return;
     const tree = this.open();
-    this.hashBytes.view.setInt32(0, hash);
-    const word0 = Math.floor(deadline / WORD);
-    if (!tree.find(word0, (deadline - word0 * WORD) ^ SIGN, this.hashBytes)) return;
+    if (this.find(tree, deadline, hash, 1))
+      this.find(tree, deadline, hash, this.count(tree, deadline, hash) - 1);
+    else if (!this.find(tree, deadline, hash, 0)) return;
     tree.remove();
     this.save();
+  }
+
+  /** Moves the cursor to the entry of that number, or to where it would be; whether it is there. */
+  private find(tree: KeyedTree, deadline: number, hash: number, number: number): boolean {
+    const { entry } = this;
+    const word0 = Math.floor(deadline / WORD);
+    entry.view.setInt32(entry.start, hash);
+    entry.view.setInt32(entry.start + 4, number);
+    entry.end = entry.start + (number === 0 ? 4 : 8);
+    return tree.find(word0, (deadline - word0 * WORD) ^ SIGN, entry);
+  }
+
+  /** How many entries a hash and deadline have, at least one. */
+  private count(tree: KeyedTree, deadline: number, hash: number): number {
+    let there = 0;
+    let absent = 1;
+    while (this.find(tree, deadline, hash, absent)) {
+      there = absent;
+      absent *= 2;
+    }
+    while (absent - there > 1) {
+      const middle = (there + absent) >>> 1;
+      if (this.find(tree, deadline, hash, middle)) there = middle;
+      else absent = middle;
+    }
+    return absent;
   }
 
   /** The earliest deadline, its hash in `firstHash`; Infinity when there is none. */

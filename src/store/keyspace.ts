@@ -278,7 +278,7 @@ export class Keyspace implements RecordOwner {
   private vacate(ref: number, hash: number): void {
     const { arena } = this;
     this.note();
-    if ((this.head(ref) & FLAG_DEADLINE) !== 0) this.forgetDeadline(ref, hash);
+    if ((this.head(ref) & FLAG_DEADLINE) !== 0) this.forgetDeadline(this.deadline(ref), hash);
     this.size--;
     const head = this.head(ref);
     if ((head & FLAG_DAMAGED) !== 0) this.damaged--;
@@ -400,7 +400,7 @@ export class Keyspace implements RecordOwner {
     this.note();
     // First of all, because it is what may fail.
     if (deadline !== 0) this.expiry.add(deadline, hash);
-    if (old !== 0) this.forgetDeadline(ref, hash);
+    if (old !== 0) this.forgetDeadline(old, hash);
     ref = this.reshape(ref, hash, deadline !== 0, this.payloadLength(ref));
     if (deadline !== 0) {
       const { arena } = this;
@@ -416,16 +416,11 @@ export class Keyspace implements RecordOwner {
     return arena.i32[ref >>> arena.chunkShift][((ref & arena.unitMask) << 2) + 1] & PAYLOAD_LENGTH_MASK;
   }
 
-  /** Takes a record's deadline out of the index, unless another key of the same hash has the same one. */
-  private forgetDeadline(ref: number, hash: number): void {
-    const deadline = this.deadline(ref);
+  /** A key of that hash does not have the deadline any more. */
+  private forgetDeadline(deadline: number, hash: number): void {
     this.note();
     this.expiring--;
-    let shared = false;
-    this.table.forHash(hash, (other) => {
-      if (other !== ref && this.deadline(other) === deadline) shared = true;
-    });
-    if (!shared) this.expiry.remove(deadline, hash);
+    this.expiry.remove(deadline, hash);
   }
 
   /** Makes an existing record of any type a string without a deadline. Its old value must have been dropped. */
@@ -463,7 +458,7 @@ export class Keyspace implements RecordOwner {
     }
     this.retype(ref, type);
     const deadline = (head & FLAG_DEADLINE) !== 0;
-    if (deadline && !keepDeadline) this.forgetDeadline(ref, hash);
+    if (deadline && !keepDeadline) this.forgetDeadline(this.deadline(ref), hash);
     return this.reshape(ref, hash, deadline && keepDeadline, payloadLength);
   }
 

@@ -450,7 +450,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
       if (keyspace.deadline(ref) === deadline) due.push(ref);
     });
     for (const ref of due) database.expireIfDue(ref, hash);
-    keyspace.expiry.remove(deadline, hash);
+    // An entry that no key has is of a damaged one.
+    if (due.length === 0) keyspace.expiry.remove(deadline, hash);
     return due.length;
   }
 
