@@ -19,9 +19,10 @@ import { faultPoint } from './fault-point.ts';
 import type { CommandLog } from './log.ts';
 import { LoopLoad } from './loop-load.ts';
 import { encodeMeta } from './meta-row.ts';
+import { Purger } from './purger.ts';
 import { REDO_BUFFER_BYTES_MAX, RedoWriter, type RedoFile } from './redo.ts';
 import { META_KEY } from './row-format.ts';
-import type { PurgeRange, RowSource } from './row-source.ts';
+import type { RowSource } from './row-source.ts';
 import { SliceClock } from './slice-clock.ts';
 
 const MB = 1024 * 1024;
@@ -133,7 +134,7 @@ export class Checkpointer {
   private readonly clock = new SliceClock();
   private state: State = 'idle';
   private running: Promise<void> | null = null;
-  private purging: Promise<void> | null = null;
+  private readonly purger: Purger;
   private timer: NodeJS.Timeout | null = null;
   private writer: RedoWriter | null = null;
   private position: number;
@@ -163,6 +164,13 @@ export class Checkpointer {
     this.source = options.source;
     this.limits = { ...options.limits };
     this.position = options.position;
+    const { source, engine } = options;
+    this.purger = new Purger({
+      source,
+      engine,
+      stopped: () => this.stopped,
+      onError: (error) => options.onError(error, 'purge'),
+    });
     this.checkpoints = options.checkpoints;
   }
 
@@ -170,7 +178,7 @@ export class Checkpointer {
   start(): void {
     this.timer = setInterval(() => this.tick(), TICK_MS);
     this.timer.unref();
-    this.startPurge();
+    this.purger.wake();
   }
 
   private tick(): void {
@@ -281,7 +289,7 @@ export class Checkpointer {
       this.lastError = null;
       this.retryMs = RETRY_MS_MIN;
       this.lastTimeMs = Date.now();
-      this.startPurge();
+      this.purger.wake();
     } catch (error) {
       if (error instanceof Abandoned) throw error;
       this.failed(error, step);
@@ -411,32 +419,6 @@ export class Checkpointer {
     this.lastApplyMs = performance.now() - started;
   }
 
-  private startPurge(): void {
-    if (this.purging !== null || this.stopped) return;
-    this.purging = this.purge()
-      .catch((error: unknown) => {
-        if (!this.stopped)
-          this.options.onError(error instanceof Error ? error : new Error(String(error)), 'purge');
-      })
-      .finally(() => {
-        this.purging = null;
-      });
-  }
-
-  /** Deletes what dropped databases and collections have left in the engine. A range that fails stays on the list. */
-  private async purge(): Promise<void> {
-    for (;;) {
-      const ranges: PurgeRange[] = this.source.purgeRanges();
-      if (ranges.length === 0) return;
-      for (const range of ranges) {
-        if (this.stopped) return;
-        faultPoint('purge');
-        await this.options.engine.deleteRange(range);
-        this.source.purged(range);
-      }
-    }
-  }
-
   /**
    * Ends the watching and, if there is something to write, takes a last checkpoint. What is not in the
    * engine after `budgetMs` stays in the log or in the redo file, where the next start finds it.
@@ -487,7 +469,7 @@ export class Checkpointer {
       longest_cut_ms: this.longestCutMs,
       longest_copy_slice_ms: this.longestCopyMs,
       buffer_bytes: this.writer?.bufferBytes ?? 0,
-      purging: this.purging !== null,
+      purging: this.purger.busy,
     };
   }
 }

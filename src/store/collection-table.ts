@@ -50,6 +50,11 @@ export class CollectionTable {
     this.residents = residents;
   }
 
+  /** Slots in use are below this. */
+  get end(): number {
+    return this.top;
+  }
+
   /** Collections in the table, dropped ones included until they are freed. */
   get size(): number {
     return this.top - 1 - this.freeSlots.length;

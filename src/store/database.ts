@@ -138,7 +138,7 @@ export class TierDatabase implements Database {
     const { residents } = this.tier;
     residents.access('k', this.keyspace.id, hash);
     if (ref !== 0) this.arena.use(ref);
-    else if (!this.keyspace.complete) residents.missKey(this.keyspace, key, hash);
+    else if (this.keyspace.away.mayHave(hash)) residents.missKey(this.keyspace, key, hash);
   }
 
   /** The hash that the key is found by. */

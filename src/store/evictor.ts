@@ -172,6 +172,7 @@ export class Evictor {
     if (kind === Kind.Page ? this.evictPage(ref) : this.evictRecord(ref, head)) {
       this.moved++;
       residents.tracking = true;
+      residents.missing = true;
     }
   };
 

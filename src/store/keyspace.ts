@@ -8,6 +8,7 @@
  */
 import { Slice } from '../bytes/slice.ts';
 import type { Arena } from './arena.ts';
+import { AwayKeys } from './away-keys.ts';
 import { copyBytes } from './page.ts';
 import { ExpiryIndex, type DeadlineTree } from './expiry-index.ts';
 import { KeyTable } from './key-table.ts';
@@ -39,6 +40,9 @@ const TWIN_ROOM = 128 * 1024;
 
 const KEYS_A_STEP = 1000;
 
+/** Moved collections after which those are looked for that need not be known any more. */
+const MOVED_KEPT = 1000;
+
 /** What a record's head says of its value alone. */
 const VALUE_FLAGS = FLAG_TREE | FLAG_DAMAGED;
 
@@ -52,6 +56,9 @@ export interface KeyspaceGround extends Ground {
   /** Seconds, for access clocks. */
   readonly clockSeconds: number;
   readonly deadlines: DeadlineTree;
+  /** Cuts begun so far, and the last of them that is in the engine. */
+  readonly cutNumber: number;
+  readonly appliedCut: number;
   /** Makes `record`, whose payload is that of another tree's record, the root of a copy of that tree. */
   copyCollection(from: number, record: number): void;
 }
@@ -73,12 +80,16 @@ export class Keyspace implements RecordOwner {
   expiring = 0;
   /** Keys whose value is damaged. */
   damaged = 0;
-  /** All its keys are in memory: what the table does not lead to is not there. */
-  complete = true;
+  readonly away: AwayKeys;
   /** Working sets that count on all keys of some hashes: while there are any, no key leaves memory. */
   held = 0;
   /** The first cut that must not contain anything of this keyspace; 0 while it is in use. */
   droppedAt = 0;
+  /**
+   * Collections that this keyspace's rows in the engine may still name, though they have been moved to
+   * another: the number of cuts begun before.
+   */
+  private readonly movedAway = new Map<number, number>();
   /** The unit of work whose journal knows the counts. */
   private noted = 0;
 
@@ -90,6 +101,12 @@ export class Keyspace implements RecordOwner {
     this.id = id;
     this.table = new KeyTable(ground.arena);
     this.expiry = new ExpiryIndex(ground, number, ground.deadlines);
+    this.away = new AwayKeys(ground.collections.residents);
+  }
+
+  /** All its keys are in memory: what the table does not lead to is not there. */
+  get complete(): boolean {
+    return this.away.count === 0;
   }
 
   /** Before the counts change. */
@@ -282,9 +299,9 @@ export class Keyspace implements RecordOwner {
     this.size--;
     const head = this.head(ref);
     if ((head & FLAG_DAMAGED) !== 0) this.damaged--;
-    // While not all keys are in memory, one that is gone must stay known to be: the unit of work that has
+    // Where the engine might have it, one that is gone must stay known to be: the unit of work that has
     // removed it would want it fetched again.
-    if ((head & FLAG_PERSISTED) === 0 && this.complete) {
+    if ((head & FLAG_PERSISTED) === 0 && !this.away.mayHave(hash)) {
       this.table.remove(hash, ref);
       arena.free(ref);
       return;
@@ -304,7 +321,7 @@ export class Keyspace implements RecordOwner {
 
   /** Takes a clean record out of memory, or one of type None whose deletion the engine knows. Its tree must be unloaded. */
   evict(ref: number, hash: number, type: number): void {
-    if (type !== 0) this.complete = false;
+    if (type !== 0) this.away.leaves(hash, this.size);
     this.forget(ref, hash);
   }
 
@@ -379,6 +396,7 @@ export class Keyspace implements RecordOwner {
     copyIn(arena, chunk, (word << 2) + payloadOffset(head), payload);
     table.insert(hash, ref);
     if (counted) this.size++;
+    else this.away.comes();
     return ref;
   }
 
@@ -482,9 +500,32 @@ export class Keyspace implements RecordOwner {
       // The collection may have rows, whether this record has one or not.
       const { arena } = this;
       arena.i32[moved >>> arena.chunkShift][(moved & arena.unitMask) << 2] |= head & FLAG_PERSISTED;
-      this.ground.collections.setRecord(this.collection(ref), moved);
+      const slot = this.collection(ref);
+      this.ground.collections.setRecord(slot, moved);
+      if (target !== this) this.noteMoved(this.ground.collections.id[slot], target);
     }
     this.vacate(ref, hash);
+  }
+
+  /** A collection becomes one of `target`'s: the row that names it here stays until the next cut is in the engine. */
+  private noteMoved(id: number, target: Keyspace): void {
+    const { cutNumber } = this.ground;
+    const here = this.movedAway.get(id);
+    const there = target.movedAway.get(id);
+    this.arena.journal?.onRollback(() => {
+      if (here === undefined) this.movedAway.delete(id);
+      else this.movedAway.set(id, here);
+      if (there !== undefined) target.movedAway.set(id, there);
+    });
+    this.movedAway.set(id, cutNumber);
+    target.movedAway.delete(id);
+    if (this.movedAway.size > MOVED_KEPT) this.movedSince(this.ground.appliedCut);
+  }
+
+  /** Collections that rows of this keyspace may name after a cut is in the engine, and that are another's. */
+  movedSince(cut: number): ReadonlySet<number> {
+    for (const [id, moved] of this.movedAway) if (moved < cut) this.movedAway.delete(id);
+    return new Set(this.movedAway.keys());
   }
 
   /** Copies a value with its deadline to the absent key `to` of `target`. */

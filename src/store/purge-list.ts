@@ -3,8 +3,16 @@
  * the meta row; an id leaves it when the engine has deleted its range of rows.
  */
 import type { ByteSink } from '../bytes/sink.ts';
-import { RowKind } from './row-format.ts';
+import type { PackedRows, Range } from '../engines/engine.ts';
+import { ownedCollection, RowKind } from './row-format.ts';
 import type { PurgeRange } from './row-source.ts';
+import { RowWalk } from './row-walk.ts';
+
+/**
+ * In the meta row, in place of a kind: the collection of that id is named by a row of the database before
+ * it, but has been moved to another one since.
+ */
+const MOVED_AWAY = 0x61; // a
 
 class Purge implements PurgeRange {
   /** First byte of the rows' keys. */
@@ -12,11 +20,14 @@ class Purge implements PurgeRange {
   readonly id: number;
   /** The first cut that contains nothing of it: until that one is in the engine there may be more rows to come. */
   readonly cut: number;
+  /** Collections that the rows name and that live on in another database. */
+  readonly moved: ReadonlySet<number>;
 
-  constructor(kind: number, id: number, cut: number) {
+  constructor(kind: number, id: number, cut: number, moved: ReadonlySet<number> = new Set()) {
     this.kind = kind;
     this.id = id;
     this.cut = cut;
+    this.moved = moved;
   }
 
   get name(): string {
@@ -30,6 +41,33 @@ class Purge implements PurgeRange {
   get end(): Uint8Array {
     return prefix(this.kind, this.id + 1);
   }
+}
+
+/** Of the keys of a database. */
+class KeysPurge extends Purge {
+  /** Page rows of collections that key rows name; neighbouring ids become one range: they often come one after the other. */
+  owned(chunk: PackedRows): { ranges: Range[]; end: Uint8Array } {
+    const walk = new RowWalk(chunk);
+    const ids: number[] = [];
+    while (walk.next()) {
+      const id = walk.damaged ? 0 : ownedCollection(walk.bytes, walk.keyStart, walk.valueStart, walk.end);
+      if (id !== 0 && !this.moved.has(id)) ids.push(id);
+    }
+    const last = walk.bytes.subarray(walk.keyStart, walk.valueStart);
+    ids.sort((a, b) => a - b);
+    const ranges: Range[] = [];
+    for (let i = 0; i < ids.length;) {
+      const first = ids[i++];
+      while (i < ids.length && ids[i] === ids[i - 1] + 1) i++;
+      ranges.push({ start: prefix(RowKind.Page, first), end: prefix(RowKind.Page, ids[i - 1] + 1) });
+    }
+    return { ranges, end: Buffer.concat([last, Buffer.alloc(1)]) };
+  }
+}
+
+function newPurge(kind: number, id: number, cut: number, moved?: ReadonlySet<number>): Purge {
+  const ofKeys = kind === RowKind.Key || kind === RowKind.LongKey;
+  return ofKeys ? new KeysPurge(kind, id, cut, moved) : new Purge(kind, id, cut);
 }
 
 /** Bytes of an entry in the meta row: u8 kind, u64 id. */
@@ -47,8 +85,9 @@ export class PurgeList {
     return this.waiting.length + this.ready.size;
   }
 
-  add(kind: number, id: number, cut: number): void {
-    this.waiting.push(new Purge(kind, id, cut));
+  /** `moved`: see Purge. */
+  add(kind: number, id: number, cut: number, moved?: ReadonlySet<number>): void {
+    this.waiting.push(newPurge(kind, id, cut, moved));
   }
 
   /** Takes back what was added since there were `length` of them waiting. */
@@ -62,8 +101,8 @@ export class PurgeList {
 
   /** Rows of this id have no owner. */
   orphan(kind: number, id: number): void {
-    const purge = new Purge(kind, id, 0);
-    this.ready.set(purge.name, purge);
+    const purge = newPurge(kind, id, 0);
+    if (!this.ready.has(purge.name)) this.ready.set(purge.name, purge);
   }
 
   /** The cut is in the engine. */
@@ -88,10 +127,15 @@ export class PurgeList {
   }
 
   write(sink: ByteSink): void {
-    sink.u32(this.length);
-    for (const purge of [...this.ready.values(), ...this.waiting]) {
-      sink.byte(purge.kind);
-      sink.u64(purge.id);
+    const purges = [...this.ready.values(), ...this.waiting];
+    sink.u32(purges.reduce((count, { moved }) => count + 1 + moved.size, 0));
+    for (const { kind, id, moved } of purges) {
+      sink.byte(kind);
+      sink.u64(id);
+      for (const collection of moved) {
+        sink.byte(MOVED_AWAY);
+        sink.u64(collection);
+      }
     }
   }
 
@@ -99,8 +143,17 @@ export class PurgeList {
   read(view: DataView, pos: number): void {
     const count = view.getUint32(pos, true);
     pos += 4;
+    let moved = new Set<number>();
     for (let i = 0; i < count; i++, pos += ENTRY_BYTES) {
-      this.orphan(view.getUint8(pos), Number(view.getBigUint64(pos + 1, true)));
+      const kind = view.getUint8(pos);
+      const id = Number(view.getBigUint64(pos + 1, true));
+      if (kind === MOVED_AWAY) {
+        moved.add(id);
+        continue;
+      }
+      moved = new Set();
+      const purge = newPurge(kind, id, 0, moved);
+      this.ready.set(purge.name, purge);
     }
   }
 }

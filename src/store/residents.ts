@@ -20,6 +20,8 @@ export interface EngineLink {
 export class Residents {
   /** Look-ups must ask here: something is not in memory or may leave it, or a test wants faults. */
   tracking = false;
+  /** Something may not be in memory. */
+  missing = false;
   /** The working set of the unit of work that runs; null in its first run. */
   set: RowSet | null = null;
   /** What the run under way has missed. */
@@ -38,6 +40,11 @@ export class Residents {
   fetchRounds = 0;
   fetchedRows = 0;
   absentRows = 0;
+  /** Look-ups that a filter has spared, and rows that filters were made from. */
+  filterHits = 0;
+  filterRows = 0;
+  /** What the filter of one database may take. */
+  filterBytesMax = Infinity;
   roundsMax = 0;
   waiting = 0;
   /** Bytes of blocks that waiting units of work hold; what two of them hold counts twice. */

@@ -17,6 +17,7 @@ import {
   PAYLOAD_LENGTH_MASK,
   payloadOffset,
   RECORD_HEADER_BYTES,
+  TREE_PREFIX_BYTES,
   TYPE_MASK,
   TYPE_SHIFT,
 } from './record.ts';
@@ -56,6 +57,15 @@ export function pageRowKey(collectionId: number, number: number): Buffer {
   key.writeUIntBE(collectionId, 1, 6);
   key.writeUInt32BE(number, 7);
   return key;
+}
+
+/** Id of the collection whose root is in a key row, [start, valueStart) and [valueStart, end); 0 when there is none. */
+export function ownedCollection(row: Buffer, start: number, valueStart: number, end: number): number {
+  if (end - valueStart < VALUE_HEADER_BYTES || (row[valueStart + 1] & VALUE_FLAG_TREE) === 0) return 0;
+  let at = valueStart + VALUE_HEADER_BYTES;
+  if ((row[valueStart + 1] & VALUE_FLAG_DEADLINE) !== 0) at += 8;
+  if (row[start] === RowKind.LongKey) at += end - at < 4 ? end : 4 + row.readUInt32LE(at);
+  return end - at < TREE_PREFIX_BYTES ? 0 : row.readUInt32LE(at + 4) + row.readUInt32LE(at + 8) * 2 ** 32;
 }
 
 /** The rows of one kind of a database's keys whose hashes, unsigned, are in [from, to). */

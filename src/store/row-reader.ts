@@ -346,9 +346,9 @@ export class RowReader {
     for (const { index, size, expiring } of this.expected) {
       const keyspace = this.keyspaces[index];
       if (!complete) {
+        keyspace.away.notLoaded(Math.max(0, size - keyspace.size));
         keyspace.size = size;
         keyspace.expiring = expiring;
-        keyspace.complete = false;
         continue;
       }
       const unknown = this.unreadable.get(keyspace) ?? 0;

@@ -41,6 +41,7 @@ export class RowSet implements WorkingSet {
       this.pin(present);
       return;
     }
+    if (!keyspace.away.mayHave(hash)) return;
     this.wants.push({ kind: 'key', keyspace, hash, key: key.clone() });
   }
 

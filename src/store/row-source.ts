@@ -5,6 +5,7 @@
  * DELETE_LENGTH, key, value). They are absolute, and no key occurs in more than one row of a cut.
  */
 import type { ByteSink } from '../bytes/sink.ts';
+import type { PackedRows, Range } from '../engines/engine.ts';
 import type { EngineLink } from './residents.ts';
 
 /** Rows of the engine that belong to nothing any more, to be given to `deleteRange`. */
@@ -12,6 +13,11 @@ export interface PurgeRange {
   start: Uint8Array;
   /** Exclusive. */
   end: Uint8Array;
+  /**
+   * Of rows that name rows of others which nobody else may know of: the ranges that a chunk of them names,
+   * to be deleted before the chunk is, and where it ends.
+   */
+  owned?(chunk: PackedRows): { ranges: Range[]; end: Uint8Array };
 }
 
 export interface RowSource {

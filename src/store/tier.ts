@@ -8,6 +8,7 @@ import { CollectionTable } from './collection-table.ts';
 import { TierDatabase } from './database.ts';
 import type { DumpedDatabase } from './dump/slab-reader.ts';
 import { Evictor, OVERDRAFT_BYTES, WORKING_BYTES } from './evictor.ts';
+import { FilterBuilder } from './filter-builder.ts';
 import type { DeadlineTree } from './expiry-index.ts';
 import { HandlePool } from './handle-pool.ts';
 import { Hasher } from './hash.ts';
@@ -38,6 +39,7 @@ import { StreamHandle } from './stream.ts';
 import { StringHandle } from './string-value.ts';
 import { TreeAhead } from './tree-ahead.ts';
 import { KeyedTree } from './tree-keyed.ts';
+import { Wholeness } from './wholeness.ts';
 import { ZSetHandle } from './zset.ts';
 
 export interface TierOptions {
@@ -60,6 +62,8 @@ const UNDO_BYTES = 64 * 1024 * 1024;
 const EXPIRED_A_STEP = 256;
 /** Pages freed between two looks at the clock. */
 const PAGES_A_STEP = 64;
+/** The filter of a database may take this part of the limit. */
+const FILTER_SHARE = 8;
 const META_VERSION = 1;
 
 /** How many databases a meta row's part of the tier tells of. */
@@ -140,6 +144,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   /** Bytes of slabs from which on units of work keep a journal. */
   private journalFrom = Infinity;
   private slabBytesAtBegin = 0;
+  /** Bytes of filters that limits allow for. */
+  private filterBytes = 0;
 
   private nowMs = 0;
   keepsDue = false;
@@ -148,14 +154,15 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   private readonly keyspaces: (Keyspace | undefined)[] = [];
   private readonly dropped: Keyspace[] = [];
   private nextDatabaseId = 1;
-  private loadedAll = true;
+  private readonly filterBuilder: FilterBuilder;
+  private readonly wholeness: Wholeness;
 
   rows: RowWriter;
   private reader: RowReader | null = null;
   cutSink = new ByteSink(64);
   cutRows = 0;
-  /** Cuts begun so far. */
-  private cutNumber = 0;
+  cutNumber = 0;
+  appliedCut = 0;
   /** By collection slot, for collections that are dropped: the first cut that must not contain them. */
   private readonly droppedAt: number[] = [];
   private readonly purgeList = new PurgeList();
@@ -178,6 +185,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.fetchReader = new RowReader(this, [], [], () => {});
     this.evictor = new Evictor(this);
     this.fetcher = new RowFetcher(this);
+    this.filterBuilder = new FilterBuilder(this.residents);
+    this.wholeness = new Wholeness(this);
     arena.onFull = (bytes) => this.onFull(bytes);
     arena.copyOut = (ref) => this.copyOut(ref);
     this.databaseCount = options.databases ?? 16;
@@ -200,7 +209,9 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   applyLimit(): void {
     const { arena, evictor } = this;
     const { link } = this.residents;
-    const limit = this.memory.limit / (1 + MARKS_SHARE);
+    this.residents.filterBytesMax = Math.max(WORKING_BYTES, this.memory.limit / FILTER_SHARE);
+    this.filterBytes = this.bytesOfFilters();
+    const limit = Math.max(0, this.memory.limit - this.filterBytes) / (1 + MARKS_SHARE);
     const reserve = Math.min(RESERVE_MAX, Math.max(RESERVE_MIN, limit / RESERVE_SHARE));
     evictor.from = link === null ? Infinity : Math.max(0, limit - 2 * reserve);
     evictor.limit = link === null ? limit : Math.max(limit, WORKING_BYTES);
@@ -208,6 +219,12 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     arena.limit = link !== null && link.checkpoint === null ? Infinity : evictor.limit;
     this.journalFrom = Math.min(limit - UNDO_BYTES, evictor.from);
     evictor.wake();
+  }
+
+  private bytesOfFilters(): number {
+    let bytes = 0;
+    for (const keyspace of this.keyspaces) bytes += keyspace?.away.filterBytes ?? 0;
+    return bytes;
   }
 
   /** While rows are loaded: the rest stays in the engine. */
@@ -232,7 +249,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   /** See TierMemory. */
   usedBytes(): number {
     const { slabBytes, directoryBytes } = this.arena;
-    return slabBytes * (1 + MARKS_SHARE) + directoryBytes + this.journal.memoryBytes;
+    return slabBytes * (1 + MARKS_SHARE) + directoryBytes + this.journal.memoryBytes + this.bytesOfFilters();
   }
 
   get now(): number {
@@ -302,10 +319,10 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     let residentKeys = 0;
     for (const { keyspace } of this.databases) {
       keys += keyspace.size;
-      residentKeys += keyspace.complete ? keyspace.size : Math.min(keyspace.size, keyspace.table.count);
+      residentKeys += keyspace.size - keyspace.away.count;
     }
     return {
-      complete: !residents.tracking,
+      complete: this.isWhole,
       residentKeys,
       keys,
       faults: residents.faults,
@@ -319,8 +336,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
       pinnedBytes: this.arena.dirtyBytes + this.arena.cutBytes + residents.pinnedBytes,
       warmedRows: 0,
       warming: false,
-      filterBytes: 0,
-      filterHits: 0,
+      filterBytes: this.bytesOfFilters(),
+      filterHits: residents.filterHits,
     };
   }
 
@@ -390,8 +407,9 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     keyspace.droppedAt = this.cutNumber + 1;
     this.dropped.push(keyspace);
     if (keyspace.bornAt < this.cutNumber) {
+      const moved = keyspace.movedSince(this.appliedCut);
       for (const kind of [RowKind.ExpiryIndex, RowKind.LongKey, RowKind.Key]) {
-        this.purgeList.add(kind, keyspace.id, keyspace.droppedAt);
+        this.purgeList.add(kind, keyspace.id, keyspace.droppedAt, moved);
       }
     }
   }
@@ -456,6 +474,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   }
 
   backgroundSlice(budgetMs: number): boolean {
+    if (this.residents.tracking) this.settleResidency(budgetMs);
     // What is freed under a snapshot must be kept for it.
     if ((this.arena.snapshot?.pressure ?? 0) > 0) return false;
     const end = performance.now() + budgetMs;
@@ -465,6 +484,18 @@ export class Tier implements Store, RowSource, KeyspaceGround {
       else if (!this.collections.freeSlice(PAGES_A_STEP)) return false;
     } while (performance.now() < end);
     return true;
+  }
+
+  /** Keeps what goes with rows being absent in step: filters, what they take of the limit, and whether it is so at all. */
+  private settleResidency(budgetMs: number): void {
+    const keyspaces = this.databases.map(({ keyspace }) => keyspace);
+    this.filterBuilder.wake(keyspaces);
+    if (this.wholeness.restored(keyspaces, budgetMs)) {
+      this.residents.tracking = false;
+      this.residents.missing = false;
+      for (const { away } of keyspaces) away.forgetFilter();
+    }
+    if (this.bytesOfFilters() !== this.filterBytes) this.applyLimit();
   }
 
   /** Frees some of the records that waited for their delete rows. */
@@ -576,6 +607,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.arena.endCut(applied);
     if (applied) {
       this.residents.applied++;
+      this.appliedCut = this.cutNumber;
       for (const word of this.deleted) this.settled.push(word);
       this.purgeList.settle(this.cutNumber);
     }
@@ -715,19 +747,14 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return this.reader.damaged(key, keyStart, keyEnd);
   }
 
-  /** Nothing has been left out at the start, and nothing has left memory since. */
+  /** Everything is in memory. */
   get isWhole(): boolean {
-    return (
-      this.loadedAll &&
-      this.evictor.evictedPages === 0 &&
-      this.databases.every((database) => database.keyspace.complete)
-    );
+    return !this.residents.missing;
   }
 
   recovered(complete = true): void {
     const { reader } = this;
-    this.loadedAll = complete;
-    if (reader !== null && !complete) this.residents.tracking = true;
+    if (reader !== null && !complete) this.residents.tracking = this.residents.missing = true;
     this.reader = null;
     reader?.finish(complete);
   }

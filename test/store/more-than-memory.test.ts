@@ -1,108 +1,32 @@
 import { expect, test } from 'vitest';
 import { Slice } from '../../src/bytes/slice.ts';
 import { EngineError } from '../../src/engines/engine.ts';
-import type { Store } from '../../src/store/api.ts';
-import { DataDirectory } from '../../src/store/data-directory.ts';
-import { PersistentStore } from '../../src/store/persistent-store.ts';
-import { Tier } from '../../src/store/tier.ts';
+import { Type, type Store } from '../../src/store/api.ts';
+import { Hasher } from '../../src/store/hash.ts';
+import { ownedCollection } from '../../src/store/row-format.ts';
 import { ModelStore } from '../model/store.ts';
+import { DATABASES, Life } from './life.ts';
 import { Random, seeds } from './random.ts';
-import { DiskFault, SimulatedDisk } from './simulated-disk.ts';
+import { SimulatedDisk } from './simulated-disk.ts';
 import { SimulatedEngine } from './simulated-engine.ts';
-import { contentOf, randomOperation, run, type Operation } from './store-operations.ts';
+import { contentOf, randomOperation, run } from './store-operations.ts';
 import { unit } from './unit-of-work.ts';
 
-const PATH = '/simulated/data';
-const DATABASES = 2;
-
-/** A store whose rows come and go, and that logs the effects of each unit. */
-class Life {
-  readonly opened: PersistentStore<Tier>;
-  private effects: Operation[] = [];
-
-  constructor(opened: PersistentStore<Tier>) {
-    this.opened = opened;
-    opened.flush = () => {
-      this.flush();
-      return true;
-    };
+/** Page rows of collections that no row names, as ids in hex. */
+function ownerless(engine: SimulatedEngine): string[] {
+  const owned = new Set<string>();
+  const pages = new Set<string>();
+  for (const [key, value] of engine.rows) {
+    if (key[0] === 'p') pages.add(Buffer.from(key, 'latin1').toString('hex', 1, 7));
+    if (key[0] !== 'k' && key[0] !== 'j' && key[0] !== 'e') continue;
+    const row = Buffer.concat([Buffer.from(key, 'latin1'), value]);
+    const id =
+      key[0] === 'e'
+        ? value.readUInt32LE(4) + value.readUInt32LE(8) * 2 ** 32
+        : ownedCollection(row, 0, key.length, row.length);
+    owned.add(id.toString(16).padStart(12, '0'));
   }
-
-  static async begin(disk: SimulatedDisk, engine: SimulatedEngine, limit: number): Promise<Life> {
-    const tier = new Tier({ databases: DATABASES, chunkBytes: 1 << 20, limit });
-    tier.now = 0;
-    const directory = await DataDirectory.open(PATH, disk, 'leveldb', 'none');
-    const opened = await PersistentStore.open(
-      { directory, disk, logDisk: disk, engine, store: tier },
-      {
-        appendfsync: 'no',
-        segmentBytes: 50_000,
-        evicts: true,
-        checkpoint: { batchBytes: 20_000 },
-        replay: async (payload) => {
-          for (const operation of JSON.parse(payload.utf8()) as Operation[]) {
-            tier.now = 0; // takes handles back, and nothing expires by the clock
-            await unit(tier, () => run(tier, operation));
-          }
-        },
-      },
-    );
-    return new Life(opened);
-  }
-
-  /** Several operations as one unit. */
-  async run(now: number, operations: readonly Operation[]): Promise<number> {
-    const tier = this.opened.store;
-    let expired: Operation[] = [];
-    const rounds = await unit(tier, () => {
-      expired = [];
-      tier.onExpired = (db, key) => expired.push(['remove', db.index, key.latin1()]);
-      for (const operation of operations) {
-        tier.now = now;
-        run(tier, operation);
-        expired.push(operation);
-      }
-    });
-    this.effects.push(...expired);
-    return rounds;
-  }
-
-  async expire(now: number): Promise<void> {
-    const tier = this.opened.store;
-    let expired: Operation[] = [];
-    await unit(tier, () => {
-      expired = [];
-      tier.onExpired = (db, key) => expired.push(['remove', db.index, key.latin1()]);
-      tier.now = now;
-      tier.expireDue(1000);
-    });
-    this.effects.push(...expired);
-  }
-
-  flush(): void {
-    if (this.effects.length > 0) this.opened.log.append(Buffer.from(JSON.stringify(this.effects)));
-    this.effects = [];
-  }
-
-  async content(now: number): Promise<string> {
-    let content = '';
-    const tier = this.opened.store;
-    let expired: Operation[] = [];
-    await unit(tier, () => {
-      expired = [];
-      tier.onExpired = (db, key) => expired.push(['remove', db.index, key.latin1()]);
-      tier.now = now;
-      content = contentOf(tier);
-    });
-    this.effects.push(...expired);
-    return content;
-  }
-
-  /** Everything clean leaves, whether there is room or not. */
-  evictAll(): void {
-    this.opened.store.evictor.sweep(1000, 0);
-    this.opened.store.evictor.sweep(1000, 0);
-  }
+  return [...pages].filter((id) => !owned.has(id));
 }
 
 function contentOfModel(model: Store, now: number): string {
@@ -114,12 +38,11 @@ test.each(seeds(3))(
   'equal to the model whatever is evicted, fetched and lost in a crash (seed %i)',
   async (seed) => {
     const random = new Random(seed);
-    let disk = new SimulatedDisk();
-    let engine = new SimulatedEngine(disk);
+    const disk = new SimulatedDisk();
     const model = new ModelStore(DATABASES);
     const limit = random.pick([0, 4, 16]) * 1024 * 1024;
     let now = 1_700_000_000_000;
-    let life = await Life.begin(disk, engine, limit);
+    let life = await Life.begin(disk, new SimulatedEngine(disk), limit);
     let fetches = 0;
     for (let number = 0; number < 3; number++) {
       const turns = 30 + random.below(60);
@@ -150,15 +73,20 @@ test.each(seeds(3))(
       life.flush();
       expect(await life.content(now)).toBe(contentOfModel(model, now));
       life.flush();
-      const nextDisk = disk.afterKill();
-      const nextEngine = engine.afterKill(nextDisk);
-      disk.fault = () => new DiskFault('EIO');
-      engine.fault = () => new EngineError('ENGINE_DEAD', 'gone');
-      await life.opened.checkpointer.close(0);
-      disk = nextDisk;
-      engine = nextEngine;
-      life = await Life.begin(disk, engine, limit);
+      life = await life.afterKill(limit);
       expect(await life.content(now)).toBe(contentOfModel(model, now));
+      await life.settle();
+      expect(ownerless(life.engine)).toEqual([]);
+      life.evictAll();
+      model.now = now;
+      for (const db of [0, 1]) {
+        for (const name of ['s', 'l', 'u', 'h', 'z', 'x'].flatMap((kind) =>
+          [...Array(13).keys()].map((i) => kind + i),
+        )) {
+          const type = await life.type(db, name, now);
+          expect(type).toBe(model.database(db).type(Slice.from(name)));
+        }
+      }
     }
     expect(fetches).toBeGreaterThan(10);
   },
@@ -289,4 +217,162 @@ test('a set is copied member by member from a tier that holds nothing', async ()
   });
   expect(rounds).toBeLessThan(30);
   expect(db.size).toBe(2);
+});
+
+/** Lists of 200 elements, too long for their records. */
+async function fillLists(life: Life, db: number, count: number): Promise<void> {
+  const tier = life.opened.store;
+  for (let i = 0; i < count; i++) {
+    await unit(tier, () => {
+      const list = tier.database(db).list(Slice.from(`list ${i}`), true);
+      for (let j = 0; j < 200; j++) list.pushRight(Slice.from(`element ${j}`));
+    });
+  }
+}
+
+const pageRows = (life: Life): number => [...life.engine.rows.keys()].filter((key) => key[0] === 'p').length;
+
+test('a flushed database whose collections are not in memory leaves nothing in the engine', async () => {
+  const life = await newLife(0);
+  await fillLists(life, 0, 30);
+  await life.opened.checkpointer.checkpoint();
+  life.evictAll();
+  expect(life.opened.store.residency().residentKeys).toBe(0);
+  expect(pageRows(life)).toBeGreaterThan(30);
+  await unit(life.opened.store, () => life.opened.store.flush(0));
+  await life.settle();
+  expect([...life.engine.rows.keys()]).toEqual(['m']);
+});
+
+test.each([0, 1, 2, 3])(
+  'nor when the process is killed after %i of its ranges are deleted',
+  async (deleted) => {
+    let life = await newLife(0);
+    await fillLists(life, 0, 10);
+    await fillLists(life, 1, 2);
+    await unit(life.opened.store, () => life.opened.store.database(1).remove(Slice.from('list 1')));
+    await life.opened.checkpointer.checkpoint();
+    life.evictAll();
+    const { engine } = life;
+    const deleteRange = engine.deleteRange.bind(engine);
+    let left = deleted;
+    engine.deleteRange = (range) =>
+      left-- > 0 ? deleteRange(range) : Promise.reject(new EngineError('ENGINE_IO', 'killed'));
+    await life.run(0, [['flush', 0]]);
+    await life.opened.checkpointer.checkpoint().catch(() => undefined);
+    while (life.opened.checkpointer.info().purging) await new Promise(setImmediate);
+    life = await life.afterKill(0);
+    await life.settle();
+    expect(ownerless(life.engine)).toEqual([]);
+    expect(life.opened.store.database(0).size).toBe(0);
+    expect(await life.type(1, 'list 0')).toBe(Type.List);
+  },
+);
+
+test('a collection that was moved to another database outlives the flush of its first', async () => {
+  let life = await newLife(0);
+  await fillLists(life, 0, 3);
+  await life.opened.checkpointer.checkpoint();
+  life.evictAll();
+  const tier = life.opened.store;
+  await life.run(0, [
+    ['rename', 0, 'list 1', 1, 'moved'],
+    ['flush', 0],
+  ]);
+  await life.settle();
+  life.evictAll();
+  const content = await life.content(0);
+  expect(content).toContain('element 199');
+  expect(tier.database(1).size).toBe(1);
+  expect(ownerless(life.engine)).toEqual([]);
+  life = await life.afterKill(0);
+  expect(await life.content(0)).toBe(content);
+});
+
+test('of two keys with one hash and one deadline the second expires though the first is gone and it is not in memory', async () => {
+  const life = await newLife(0);
+  const tier = life.opened.store;
+  const db = tier.database(0);
+  const [first, second] = keysOfOneHash(tier.hasher);
+  for (const name of [first, second]) {
+    await life.run(0, [
+      ['set', 0, name, 'v'],
+      ['expire', 0, name, 1000],
+    ]);
+  }
+  await life.opened.checkpointer.checkpoint();
+  life.evictAll();
+  await life.run(0, [['remove', 0, first]]);
+  expect(db.expiring).toBe(1);
+  await life.expire(2000);
+  expect(db.size).toBe(0);
+  expect(db.expiring).toBe(0);
+  expect(db.keyspace.expiry.first()).toBe(Infinity);
+});
+
+function keysOfOneHash(hasher: Hasher): [string, string] {
+  const byHash = new Map<number, string>();
+  for (let i = 0; ; i++) {
+    const name = `key:${i}`;
+    const hash = hasher.hash32(Slice.from(name));
+    const other = byHash.get(hash);
+    if (other !== undefined) return [other, name];
+    byHash.set(hash, name);
+  }
+}
+
+test('when all is in memory again nothing is tracked any more', async () => {
+  let life = await newLife(0);
+  const tier = life.opened.store;
+  await fillLists(life, 0, 5);
+  await life.run(0, [['set', 0, 'a', 'b']]);
+  await life.opened.checkpointer.checkpoint();
+  tier.memory.limit = 256 * 1024 * 1024;
+  life.evictAll();
+  expect(tier.residency()).toMatchObject({ complete: false, residentKeys: 0, keys: 6 });
+  tier.backgroundSlice(10);
+  expect(tier.residents.tracking).toBe(true);
+  const content = await life.content(0);
+  // All keys are there, and not all pages.
+  life.opened.store.evictor.sweep(0, 0);
+  await life.content(0);
+  tier.backgroundSlice(10);
+  expect(tier.residency()).toMatchObject({ complete: true, residentKeys: 6, keys: 6, filterBytes: 0 });
+  expect(tier.residents.tracking).toBe(false);
+  tier.now = 0;
+  expect(contentOf(tier)).toBe(content);
+
+  life = await life.afterKill(256 * 1024 * 1024);
+  expect(life.opened.store.residency().complete).toBe(true);
+  expect(life.opened.store.residents.tracking).toBe(false);
+});
+
+test('new keys beside many that are not in memory cost no look-up in the engine', async () => {
+  let life = await newLife(0);
+  const fill = async (from: number, to: number): Promise<void> => {
+    const tier = life.opened.store;
+    for (let i = from; i < to; i++) await life.run(0, [['set', 0, `key:${i}`, 'v']]);
+    await life.opened.checkpointer.checkpoint();
+    while (tier.backgroundSlice(10));
+    life.evictAll();
+  };
+  await fill(0, 3000);
+  await fill(3000, 6000);
+  expect(life.opened.store.residency()).toMatchObject({ residentKeys: 0, keys: 6000 });
+  const { absentRows, filterHits, filterBytes } = life.opened.store.residency();
+  expect(absentRows).toBeLessThan(0.03 * 3000);
+  expect(filterHits).toBeGreaterThan(0.97 * 3000);
+  expect(filterBytes).toBeGreaterThan(0);
+
+  // After a start the filter is made from the engine's rows.
+  life = await life.afterKill(0);
+  const tier = life.opened.store;
+  life.evictAll();
+  tier.backgroundSlice(1);
+  while (tier.residents.filterRows < 6000) await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  const before = tier.residency().absentRows;
+  await fill(6000, 8000);
+  expect(tier.residency().absentRows - before).toBeLessThan(0.03 * 2000);
+  for (let i = 0; i < 8000; i += 97) expect(await life.type(0, `key:${i}`)).toBe(Type.String);
 });

@@ -24,6 +24,8 @@ export class ValueBench {
       collections,
       ahead: new TreeAhead(new Pages(collections), hasher),
       clockSeconds: 0,
+      cutNumber: 0,
+      appliedCut: 0,
       deadlines: { pages, tree: new KeyedTree(pages, 2) },
       dropCollection: (slot) => collections.drop(slot),
       copyCollection: () => {
