@@ -1,4 +1,6 @@
 /** MEMORY. */
+import v8 from 'node:v8';
+import vm from 'node:vm';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { formatDouble, sliceInteger } from '../../bytes/number.ts';
@@ -52,6 +54,12 @@ function stats({ server, store, reply }: Context): void {
     if (double === true) reply.double(formatDouble(value));
     else reply.integer(value);
   }
+}
+
+/** Chunks that the arena has given up go back to the system with V8's next collection, which may be long in coming. */
+function collectGarbage(): void {
+  v8.setFlagsFromString('--expose-gc');
+  (vm.runInNewContext('gc') as () => void)();
 }
 
 /** Commands in a hundred that waited for the engine, from which on the tier is too small for what is used. */
@@ -149,6 +157,7 @@ export const memoryCommands: readonly Command[] = [
         summary: 'Gives free memory back to the system',
         run: ({ store, reply }) => {
           store.backgroundSlice(5);
+          collectGarbage();
           reply.ok();
         },
       },
