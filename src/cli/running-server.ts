@@ -16,7 +16,7 @@ import { checkpointMemory, type CheckpointOptions } from '../store/checkpoint.ts
 import { removeTemporary } from '../store/dump/dump-file.ts';
 import { Dumps } from '../store/dump/dumps.ts';
 import { Imports } from '../store/dump/imports.ts';
-import { DUMP_MEMORY } from '../store/dump/save-rdb.ts';
+import { DUMP_MEMORY } from '../store/dump/save-slabs.ts';
 import { openPersistentStore, type PersistentStore } from '../store/persistent-store.ts';
 import type { RecoveryProgress } from '../store/recovery.ts';
 import { Tier } from '../store/tier.ts';
@@ -178,8 +178,11 @@ export class RunningServer {
    */
   private async importFirst({ recovered }: PersistentStore<Tier>): Promise<boolean> {
     const { logger, server } = this;
-    const { file } = server.persistence;
-    if (recovered.meta !== null || recovered.position !== 0 || !existsSync(file)) return true;
+    if (recovered.meta !== null || recovered.position !== 0) return true;
+    const file = (['rdb', 'image'] as const)
+      .map((format) => server.persistence.file(format))
+      .find((name) => existsSync(name));
+    if (file === undefined) return true;
     logger.warn(`the data directory is new and has a dump: importing ${file}`);
     server.beginLoading();
     try {

@@ -1,8 +1,9 @@
-/** SAVE and BGSAVE: when an RDB file is written, and what became of the last one. */
+/** SAVE and BGSAVE: when a dump is written, and what became of the last one. */
 import path from 'node:path';
 import type { BackupResult } from '../store/dump/backup.ts';
 import type { DumpUnderWay } from '../store/dump/dumps.ts';
-import type { SaveResult } from '../store/dump/save-rdb.ts';
+import type { DumpFormat } from '../store/dump/dump-thread.ts';
+import type { SaveResult } from '../store/dump/save-slabs.ts';
 import { describe } from './errors.ts';
 import type { InfoFields, Server } from './server.ts';
 import { REDIS_VERSION } from './version.ts';
@@ -14,8 +15,9 @@ const RETRY_SECONDS = 5;
 /** Makes dumps; what a durable store gives to the server. */
 export interface DumpMaker {
   backup(to: string): Promise<BackupResult>;
-  saveRdb(options: {
+  save(options: {
     path: string;
+    format: DumpFormat;
     compression: boolean;
     checksum: boolean;
     aux: readonly (readonly [string, string])[];
@@ -37,7 +39,8 @@ export class Persistence {
   lastSave = Math.floor(Date.now() / 1000);
   private readonly server: Server;
   private current: SaveInProgress | null = null;
-  private scheduled = false;
+  /** What begins when the save in progress has ended. */
+  private scheduled: DumpFormat | null = null;
   private lastOk = true;
   private lastTry = 0;
   private lastSeconds = -1;
@@ -66,15 +69,18 @@ export class Persistence {
     return !this.lastOk && this.points.length > 0 && this.server.config.flag('stop-writes-on-bgsave-error');
   }
 
-  /** The file that is written. */
-  get file(): string {
+  /** The file that is written: an image stands beside the RDB file, under the same name. */
+  file(format: DumpFormat): string {
     const { config } = this.server;
-    return path.resolve(config.text('dir'), config.text('dbfilename'));
+    const name = config.text('dbfilename');
+    const written = format === 'rdb' ? name : `${name.replace(/\.rdb$/, '')}.image`;
+    return path.resolve(config.text('dir'), written);
   }
 
   /** Writes a file of the data as they are now. Rejects when that fails; the file that was there stays. */
-  async save(background: boolean): Promise<void> {
+  async save(background: boolean, format: DumpFormat = 'rdb'): Promise<void> {
     const { server } = this;
+    const file = this.file(format);
     const { config, logger } = server;
     const maker = server.durability?.dumps;
     if (maker === undefined) {
@@ -87,8 +93,9 @@ export class Persistence {
     const startedAt = Math.floor(Date.now() / 1000);
     this.lastTry = startedAt;
     try {
-      const dump = maker.saveRdb({
-        path: this.file,
+      const dump = maker.save({
+        path: file,
+        format,
         compression: config.flag('rdbcompression'),
         checksum: config.flag('rdbchecksum'),
         aux: [
@@ -104,10 +111,10 @@ export class Persistence {
       this.current = { dump, background, startedAt };
       const result = await dump.done;
       this.lastKeptBytes = dump.keptBytes;
-      this.saved(changes, result);
+      this.saved(file, changes, result);
     } catch (error) {
       if (background) this.lastOk = false;
-      logger.error(`the dump ${this.file} could not be written: ${describe(error)}`);
+      logger.error(`the dump ${file} could not be written: ${describe(error)}`);
       throw error;
     } finally {
       if (background) this.lastSeconds = Math.floor(Date.now() / 1000) - startedAt;
@@ -116,35 +123,33 @@ export class Persistence {
     }
   }
 
-  private saved(changes: number, { bytes, keys, elapsed }: SaveResult): void {
+  private saved(file: string, changes: number, { bytes, keys, elapsed }: SaveResult): void {
     const { server } = this;
     this.lastOk = true;
     this.saves++;
     server.changes -= changes;
     this.lastSave = Math.floor(Date.now() / 1000);
-    server.logger.info(
-      `${this.file}: ${keys} keys, ${bytes} bytes, written in ${(elapsed / 1000).toFixed(2)} s`,
-    );
+    server.logger.info(`${file}: ${keys} keys, ${bytes} bytes, written in ${(elapsed / 1000).toFixed(2)} s`);
   }
 
   /** Begins a save that nobody waits for. */
-  begin(): void {
-    this.scheduled = false;
-    this.save(true).catch(() => {
+  begin(format: DumpFormat = 'rdb'): void {
+    this.scheduled = null;
+    this.save(true, format).catch(() => {
       // logged, and told by INFO
     });
   }
 
   /** Begins one as soon as the one in progress has ended. */
-  schedule(): void {
-    this.scheduled = true;
+  schedule(format: DumpFormat): void {
+    this.scheduled = format;
   }
 
   /** Once a second: begins what is due. */
   tick(): void {
     if (this.current !== null || this.server.loading !== null) return;
-    if (this.scheduled) {
-      this.begin();
+    if (this.scheduled !== null) {
+      this.begin(this.scheduled);
       return;
     }
     const now = Math.floor(Date.now() / 1000);
@@ -187,7 +192,7 @@ export class Persistence {
 
   /** Gives up what is being written. */
   async stop(): Promise<void> {
-    this.scheduled = false;
+    this.scheduled = null;
     this.current?.dump.abandon();
     await this.current?.dump.done.catch(() => undefined);
   }

@@ -1,5 +1,5 @@
 /** SAVE and BGSAVE of `ardent server` (what `npm run build` made), read by a real redis-server. */
-import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
@@ -11,80 +11,22 @@ import {
 } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Random, seeds } from '../store/random.ts';
 import { dumpData } from './dump-data.ts';
-import { connect, encodeCommand, freePort, startRedis, type CommandLine, type RawClient } from './harness.ts';
-
-const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-const PATIENCE_MS = 60_000;
-
-let directory: string;
-const stops: (() => Promise<void>)[] = [];
-
-beforeEach(() => {
-  directory = mkdtempSync(path.join(os.tmpdir(), 'ardent-dump-'));
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-  rmSync(directory, { recursive: true, force: true });
-});
-
-async function startArdent(
-  ...args: string[]
-): Promise<{ client: RawClient; port: number; child: ChildProcess }> {
-  const port = await freePort();
-  const child = spawn(
-    process.execPath,
-    [MAIN, 'server', '--port', String(port), '--dir', directory, '--enable-debug-command', 'yes', ...args],
-    { stdio: 'ignore' },
-  );
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  stops.push(async () => {
-    child.kill('SIGKILL');
-    await ended;
-  });
-  return { client: await ready(port), port, child };
-}
-
-async function ready(port: number): Promise<RawClient> {
-  const deadline = Date.now() + PATIENCE_MS;
-  for (;;) {
-    try {
-      const client = await connect(port);
-      if (!(await client.send('PING')).startsWith('-LOADING')) return client;
-      client.close();
-    } catch (error) {
-      if (Date.now() > deadline) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
-async function redis(...args: string[]): Promise<RawClient> {
-  const running = await startRedis(args);
-  stops.push(running.stop);
-  return ready(running.port);
-}
-
-async function sendAll(client: RawClient, commands: Iterable<CommandLine>): Promise<void> {
-  for (const command of commands) {
-    client.write(encodeCommand(command));
-    const reply = (await client.read(1, PATIENCE_MS)).toString('latin1');
-    if (reply.startsWith('-')) throw new Error(`${String(command[0])}: ${reply}`);
-  }
-}
-
-async function patiently(client: RawClient, ...command: CommandLine): Promise<string> {
-  client.write(encodeCommand(command));
-  return (await client.read(1, PATIENCE_MS)).toString('latin1');
-}
-
-async function info(client: RawClient, field: string): Promise<string> {
-  const text = await patiently(client, 'INFO', 'persistence');
-  return new RegExp(`^${field}:(.*)\r$`, 'm').exec(text)?.[1] ?? '';
-}
+import {
+  counts,
+  directory,
+  info,
+  PATIENCE_MS,
+  patiently,
+  redis,
+  sendAll,
+  settled,
+  startArdent,
+  stops,
+} from './dump-servers.ts';
+import { connect, encodeCommand } from './harness.ts';
 
 /** Redis's digest of the file at `file`. */
 async function digestOf(file: string): Promise<string> {
@@ -227,21 +169,6 @@ describe('SHUTDOWN', () => {
     expect(existsSync(dump())).toBe(true);
   });
 });
-
-/** What is in the import's reply, which is a flat list of names and numbers. */
-function counts(reply: string): Record<string, number> {
-  const words = reply.split('\r\n').filter((line) => !/^[*$]/.test(line) && line !== '');
-  const found: Record<string, number> = {};
-  for (let i = 0; i + 1 < words.length; i += 2) found[words[i]] = Number(words[i + 1].replace(':', ''));
-  return found;
-}
-
-async function settled(client: RawClient): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
-  while ((await info(client, 'import_unsettled_bytes')) !== '0' && Date.now() < deadline) {
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 /** A directory for a Redis: what lies in ours is loaded at the first start. */
 function elsewhere(): string {

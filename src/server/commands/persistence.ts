@@ -1,6 +1,7 @@
-/** Dumps: RDB files of the data as they are at one moment. */
+/** Dumps: RDB files and images of the data as they are at one moment. */
 import path from 'node:path';
 import type { ImportCounts } from '../../store/dump/imports.ts';
+import type { DumpFormat } from '../../store/dump/dump-thread.ts';
 import type { ImportMode } from '../../store/dump/merge.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
@@ -9,7 +10,10 @@ import { IN_PROGRESS } from '../persistence.ts';
 import type { Reply } from '../reply.ts';
 
 /** Writes the dump and replies when it is on the disk; other clients are served meanwhile. */
-export function save({ server, client, reply }: Context): void {
+export function save(context: Context): void {
+  const { argc, server, client, reply } = context;
+  const image = argc === 2 && context.is(1, 'image');
+  if (argc > 2 || (argc === 2 && !image)) throw syntaxError();
   if (server.persistence.inProgress) throw new CommandError(IN_PROGRESS);
   if (server.durability?.dumps === undefined) {
     void server.persistence.save(false);
@@ -17,7 +21,7 @@ export function save({ server, client, reply }: Context): void {
     return;
   }
   server.suspend(client);
-  server.persistence.save(false).then(
+  server.persistence.save(false, image ? 'image' : 'rdb').then(
     () => server.proceed(client, (output) => output.ok()),
     (error: unknown) => server.proceed(client, (output) => output.error(`ERR ${describe(error)}`)),
   );
@@ -25,15 +29,20 @@ export function save({ server, client, reply }: Context): void {
 
 function backgroundSave(context: Context): void {
   const { argc, server, reply } = context;
-  const scheduled = argc === 2 && context.is(1, 'schedule');
-  if (argc > 2 || (argc === 2 && !scheduled)) throw syntaxError();
+  let format: DumpFormat = 'rdb';
+  let scheduled = false;
+  for (let i = 1; i < argc; i++) {
+    if (context.is(i, 'image') && format === 'rdb') format = 'image';
+    else if (context.is(i, 'schedule') && !scheduled) scheduled = true;
+    else throw syntaxError();
+  }
   if (server.persistence.inProgress) {
     if (!scheduled) throw new CommandError(IN_PROGRESS);
-    server.persistence.schedule();
+    server.persistence.schedule(format);
     reply.simple('Background saving scheduled');
     return;
   }
-  server.persistence.begin();
+  server.persistence.begin(format);
   reply.simple('Background saving started');
 }
 
@@ -97,7 +106,7 @@ export function reload({ server, client, reply }: Context): void {
   server.suspend(client);
   persistence
     .save(false)
-    .then(() => importing.run({ path: persistence.file, mode: 'instead', database: -1 }))
+    .then(() => importing.run({ path: persistence.file('rdb'), mode: 'instead', database: -1 }))
     .then(
       () => server.proceed(client, (output) => output.ok()),
       (error: unknown) => server.proceed(client, (output) => output.error(`ERR ${describe(error)}`)),
@@ -127,10 +136,10 @@ export const persistenceCommands: readonly Command[] = [
   {
     ...saving,
     name: 'save',
-    arity: 1,
+    arity: -1,
     flags: ['admin', 'noscript', 'no_async_loading', 'no_multi'],
     complexity: 'O(N) with N bytes of data',
-    summary: 'Writes an RDB file of the data and waits for it',
+    summary: 'Writes an RDB file or an image of the data and waits for it',
     run: save,
   },
   {
@@ -139,7 +148,7 @@ export const persistenceCommands: readonly Command[] = [
     arity: -1,
     syntax: '[SCHEDULE]',
     complexity: 'O(1)',
-    summary: 'Begins to write an RDB file of the data as they are now',
+    summary: 'Begins to write an RDB file or an image of the data as they are now',
     run: backgroundSave,
   },
   {
@@ -148,7 +157,7 @@ export const persistenceCommands: readonly Command[] = [
     arity: -2,
     flags: ['write', 'admin', 'noscript', 'no_async_loading', 'no_multi', 'denyoom'],
     complexity: 'O(N) with N keys of the file',
-    summary: 'Loads an RDB file into the running server, all of it or nothing',
+    summary: 'Loads an RDB file or an image into the running server, all of it or nothing',
     run: importFile,
   },
   {

@@ -1,4 +1,4 @@
-/** The file that a thread runs which writes a dump: slabs of a snapshot or rows of an engine come in, an RDB file goes out. */
+/** The file that a thread runs which writes a dump: slabs of a snapshot or rows of an engine come in, an RDB file or an image goes out. */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import { Slice } from '../../bytes/slice.ts';
 import type { EngineName } from '../../engines/engine.ts';
@@ -7,14 +7,23 @@ import { stepBack } from '../../engines/thread-priority.ts';
 import { RDB_VERSION_WRITTEN } from '../../rdb/format.ts';
 import { RdbWriter } from '../../rdb/writer.ts';
 import { DumpFile } from './dump-file.ts';
+import { ImageWriter } from './image-writer.ts';
 import { PageSpill } from './page-spill.ts';
 import { RowDump } from './row-dump.ts';
+import type { RowSink } from './row-sink.ts';
 import { SlabReader, type DumpedDatabase, type SlabBatch } from './slab-reader.ts';
+import { ValueExport } from './value-export.ts';
+
+export type DumpFormat = 'rdb' | 'image';
 
 /** What the thread is started with. */
 export interface DumpStart {
   path: string;
   temporary: string;
+  format: DumpFormat;
+  /** What images say of the order of their trees. */
+  hashKey: readonly [number, number];
+  /** Of RDB files, as are the next two. */
   compression: boolean;
   checksum: boolean;
   /** Fields about the file, as Redis writes them. */
@@ -66,6 +75,18 @@ try {
 function run(): void {
   const output = new DumpFile(start.path, start.temporary);
   file = output;
+  const writer = start.format === 'image' ? imageWriter(output) : rdbWriter(output);
+  if (start.engine === null) readSlabs(output, writer);
+  else readRows(output, writer, start.engine).catch(fail);
+}
+
+/** Takes what is read; `end` when that was all. */
+interface Writer {
+  rows: RowSink;
+  end(keys: number): void;
+}
+
+function rdbWriter(output: DumpFile): Writer {
   const writer = new RdbWriter({
     write: (bytes) => output.write(bytes),
     patch: (offset, bytes) => output.patch(offset, bytes),
@@ -74,23 +95,28 @@ function run(): void {
   });
   writer.begin(RDB_VERSION_WRITTEN);
   for (const [name, value] of start.aux) writer.aux(Slice.from(name), Slice.from(value));
-  if (start.engine === null) readSlabs(output, writer);
-  else readRows(output, writer, start.engine).catch(fail);
+  return { rows: new ValueExport(writer), end: () => writer.end() };
 }
 
-async function finish(output: DumpFile, writer: RdbWriter, keys: number): Promise<void> {
-  writer.end();
+function imageWriter(output: DumpFile): Writer {
+  const writer = new ImageWriter((bytes) => output.write(bytes));
+  writer.begin(start);
+  return { rows: writer, end: (keys) => writer.end(keys) };
+}
+
+async function finish(output: DumpFile, writer: Writer, keys: number): Promise<void> {
+  writer.end(keys);
   await output.commit();
   post({ bytes: output.bytes, keys });
 }
 
 async function readRows(
   output: DumpFile,
-  writer: RdbWriter,
+  writer: Writer,
   from: { name: EngineName; port: MessagePort },
 ): Promise<void> {
   port.on('message', () => void fail(new Error('given up')));
-  const rows = new RowDump(writer, start.databases);
+  const rows = new RowDump(writer.rows, start.databases);
   const told = setInterval(() => post({ progress: rows.keys }), PROGRESS_MS);
   try {
     await rows.run(connectEngine(from.name, from.port), () => post({ opened: true }));
@@ -100,9 +126,9 @@ async function readRows(
   if (!failed) await finish(output, writer, rows.keys);
 }
 
-function readSlabs(output: DumpFile, writer: RdbWriter): void {
+function readSlabs(output: DumpFile, writer: Writer): void {
   const spill = new PageSpill(`${start.temporary}.pages`);
-  const reader = new SlabReader(writer, start.databases, spill);
+  const reader = new SlabReader(writer.rows, start.databases, spill);
 
   async function end(): Promise<void> {
     reader.finish();

@@ -1,10 +1,10 @@
-/** Copies of the data beside the data directory: RDB files, for now, of one moment each. */
+/** Copies of the data beside the data directory, of one moment each. */
 import type { PersistentStore } from '../persistent-store.ts';
 import type { Tier } from '../tier.ts';
 import { backup, type BackupResult } from './backup.ts';
 import type { Imports } from './imports.ts';
 import { RowSave } from './save-rows.ts';
-import { RdbSave, type SaveOptions, type SaveResult } from './save-rdb.ts';
+import { SlabSave, type SaveOptions, type SaveResult } from './save-slabs.ts';
 
 /** What a writer is held up for when a dump's memory is at its end. */
 const WRITER_DELAY_MS_MAX = 100;
@@ -35,10 +35,10 @@ export class Dumps {
     return pressure ** 3 * WRITER_DELAY_MS_MAX;
   }
 
-  /** Writes an RDB file of the data as they are now. One at a time. */
-  saveRdb(options: SaveOptions): DumpUnderWay {
+  /** Writes a file of the data as they are now. One at a time. */
+  save(options: SaveOptions): DumpUnderWay {
     if (!this.store.store.isWhole) return new RowSave(this.store, options);
-    return new RdbSave(this.store.store, options);
+    return new SlabSave(this.store.store, options);
   }
 
   /** Makes a data directory of the data as they are at one moment of the call. */

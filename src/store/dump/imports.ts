@@ -15,7 +15,7 @@ import type { FromImportThread, ImportStart } from './import-thread.ts';
 import { mergeStaged, type ImportMode, type Merged } from './merge.ts';
 import type { CompactLimits } from './row-builder.ts';
 import { RowInstaller } from './row-installer.ts';
-import { threadUrl } from './save-rdb.ts';
+import { threadUrl } from './save-slabs.ts';
 import type { Tier } from '../tier.ts';
 
 const DIRECTORY = 'imports';

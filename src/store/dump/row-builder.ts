@@ -1,14 +1,6 @@
 /**
  * From what an RDB file says to records and pages as the tier stores them, in a thread of its own, so that
  * the event loop has little more to do than to copy them in.
- *
- * A message is a run of items, each padded to whole words, little endian:
- *
- * ```
- * record  u8 RECORD, u8 type, u8 tree, u8 encoding; u32 database; f64 deadline, 0 for none;
- *         u32 hash; u32 bytes of key; u32 bytes of payload; key; payload
- * page    u32 PAGE; u32 bytes; the page. It belongs to the tree before it.
- * ```
  */
 import { isInt64 } from '../../bytes/number.ts';
 import { ByteSink } from '../../bytes/sink.ts';
@@ -23,21 +15,15 @@ import {
   type StreamState,
 } from '../../rdb/visitor.ts';
 import { Type } from '../api.ts';
-import { PAGE_BYTES } from '../arena.ts';
 import type { TierDatabase } from '../database.ts';
 import { framedBytes, writeFramed } from '../framing.ts';
 import { Hasher } from '../hash.ts';
 import { itemBytes, PACKED_BYTES_MAX, PACKED_COUNT_MAX } from '../packed.ts';
-import { pageRowBytes } from '../page.ts';
-import { FLAG_TREE, KEY_LENGTH_MASK, MAX_KEY_BYTES, PAYLOAD_LENGTH_MASK, payloadOffset } from '../record.ts';
+import { FLAG_TREE, MAX_KEY_BYTES, PAYLOAD_LENGTH_MASK, payloadOffset } from '../record.ts';
 import { INLINE_STRING_MAX } from '../string-value.ts';
 import { Tier } from '../tier.ts';
+import { RowItems } from './row-items.ts';
 import { StreamImport } from './stream-events.ts';
-
-export const ITEM_RECORD = 1;
-export const ITEM_PAGE = 2;
-export const RECORD_ITEM_BYTES = 28;
-export const PAGE_ITEM_BYTES = 8;
 
 const MESSAGE_BYTES = 256 * 1024;
 /** Milliseconds: freeing what was passed on is not bound here, where nobody waits for a turn. */
@@ -72,7 +58,8 @@ export class RowBuilder extends RdbVisitor {
   private readonly options: RowBuilderOptions;
   private readonly hasher: Hasher;
   private readonly scratch: Tier;
-  private sink = new ByteSink(MESSAGE_BYTES * 2);
+  /** What is sent; items made elsewhere may be put between two keys. */
+  readonly items: RowItems;
   private key!: RdbKey;
   /** The value is left out. */
   private skipped = false;
@@ -98,6 +85,10 @@ export class RowBuilder extends RdbVisitor {
     super();
     this.options = options;
     this.hasher = new Hasher(...options.hashKey);
+    this.items = new RowItems(MESSAGE_BYTES, (full) => {
+      options.send(full.u8.buffer as ArrayBuffer, full.pos);
+      return new ByteSink(MESSAGE_BYTES * 2);
+    });
     this.scratch = new Tier({ databases: 1, hashKey: options.hashKey });
   }
 
@@ -373,52 +364,24 @@ export class RowBuilder extends RdbVisitor {
     const u8 = arena.u8[ref >>> arena.chunkShift];
     const slot = (i32[word] & FLAG_TREE) === 0 ? 0 : keyspace.collection(ref);
     this.record(this.key.type, u8, payload, length, slot !== 0);
-    if (slot !== 0) collections.forEachPage(slot, (_, page) => this.page(page));
+    if (slot !== 0)
+      collections.forEachPage(slot, (_, page) =>
+        this.items.page(arena.u8[page >>> arena.chunkShift], (page & arena.unitMask) << 4),
+      );
     keyspace.removeRecord(ref, hash);
     while (scratch.backgroundSlice(NO_HURRY_MS));
   }
 
-  private page(ref: number): void {
-    const { arena } = this.scratch;
-    const at = (ref & arena.unitMask) << 4;
-    const length = pageRowBytes(arena.i32[ref >>> arena.chunkShift][at >>> 2], PAGE_BYTES);
-    const { sink } = this;
-    sink.u32(ITEM_PAGE);
-    sink.u32(length);
-    sink.copy(arena.u8[ref >>> arena.chunkShift], at, at + length);
-    this.settle();
-  }
-
   private record(type: number, u8: Buffer, start: number, length: number, tree: boolean): void {
-    const { key, sink } = this;
-    const keyLength = key.key.length & KEY_LENGTH_MASK;
-    sink.ensure(RECORD_ITEM_BYTES + keyLength + length + 8);
-    const { view } = sink;
-    let pos = sink.pos;
-    view.setInt32(pos, ITEM_RECORD | (type << 8) | (tree ? 1 << 16 : 0) | (this.encoding << 24), true);
-    view.setInt32(pos + 4, this.options.database >= 0 ? this.options.database : key.db, true);
-    view.setFloat64(pos + 8, key.expiresAt < 0 ? 0 : key.expiresAt, true);
-    view.setInt32(pos + 16, this.hasher.hash32(key.key), true);
-    view.setInt32(pos + 20, keyLength, true);
-    view.setInt32(pos + 24, length, true);
-    pos += RECORD_ITEM_BYTES;
-    sink.pos = pos;
-    sink.copy(key.key.u8, key.key.start, key.key.end);
-    sink.pos = (sink.pos + 3) & ~3;
-    sink.copy(u8, start, start + length);
-    sink.pos = (sink.pos + 3) & ~3;
-    this.settle();
-  }
-
-  private settle(): void {
-    if (this.sink.pos >= MESSAGE_BYTES) this.flush();
+    const { key, encoding, options } = this;
+    const database = options.database >= 0 ? options.database : key.db;
+    const hash = this.hasher.hash32(key.key);
+    const deadline = Math.max(key.expiresAt, 0);
+    this.items.record(database, key.key, hash, deadline, type, tree, encoding, u8, start, length);
   }
 
   /** Sends what there is. */
   flush(): void {
-    const { sink } = this;
-    if (sink.pos === 0) return;
-    this.options.send(sink.u8.buffer as ArrayBuffer, sink.pos);
-    this.sink = new ByteSink(MESSAGE_BYTES * 2);
+    this.items.flush();
   }
 }

@@ -6,28 +6,27 @@
 import { ByteSink } from '../../bytes/sink.ts';
 import { SLICE_PADDING, Slice, viewOf } from '../../bytes/slice.ts';
 import { DAMAGED_LENGTH, type Engine } from '../../engines/engine.ts';
-import type { RdbVisitor } from '../../rdb/visitor.ts';
-import { PAGE_BYTES } from '../arena.ts';
+import { showKey } from '../../rdb/error.ts';
 import {
   KEY_ROW_PREFIX,
   LONG_KEY_ROW_BYTES,
   RowKind,
+  VALUE_FLAG_DAMAGED,
   VALUE_FLAG_DEADLINE,
   VALUE_FLAG_TREE,
   VALUE_HEADER_BYTES,
 } from '../row-format.ts';
 import { RowError } from '../row-source.ts';
+import type { RowSink } from './row-sink.ts';
 import type { DumpedDatabase } from './slab-reader.ts';
-import { ValueExport } from './value-export.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
-/** Bytes before the key of a root that is kept: type, database, deadline, lengths of key and payload. */
+/** Bytes before the key of a root that is kept: type and encoding, database, deadline, lengths of key and payload. */
 const ROOT_BYTES = 24;
 
 export class RowDump {
   keys = 0;
-  private readonly visitor: RdbVisitor;
-  private readonly values: ValueExport;
+  private readonly values: RowSink;
   /** By id in rows. */
   private readonly databases = new Map<number, DumpedDatabase>();
   private readonly announced = new Set<number>();
@@ -40,9 +39,8 @@ export class RowDump {
   private treeType = 0;
 
   /** @param databases `keyspace` is the id that rows name a database by */
-  constructor(visitor: RdbVisitor, databases: readonly DumpedDatabase[]) {
-    this.visitor = visitor;
-    this.values = new ValueExport(visitor);
+  constructor(values: RowSink, databases: readonly DumpedDatabase[]) {
+    this.values = values;
     for (const database of databases) this.databases.set(database.keyspace, database);
   }
 
@@ -78,7 +76,7 @@ export class RowDump {
           this.key(u8, view, start, valueStart, pos);
           break;
         case RowKind.Page:
-          this.page(u8, view, start, valueStart, pos);
+          this.page(u8, view, start, valueStart);
           break;
       }
     }
@@ -104,8 +102,11 @@ export class RowDump {
     } else {
       key.key.set(u8, view, start + KEY_ROW_PREFIX, valueStart);
     }
+    if ((flags & VALUE_FLAG_DAMAGED) !== 0)
+      throw new RowError(`the value of key ${showKey(key.key.toBuffer())} is damaged`);
     this.keys++;
     const type = u8[valueStart];
+    values.encoding = u8[valueStart + 2];
     if ((flags & VALUE_FLAG_TREE) !== 0) {
       this.keepRoot(type, u8, view, pos, end);
       return;
@@ -117,7 +118,7 @@ export class RowDump {
   private announce(database: DumpedDatabase): void {
     if (this.announced.has(database.index)) return;
     this.announced.add(database.index);
-    this.visitor.resize(database.index, database.keys, database.expiring);
+    this.values.database(database.index, database.keys, database.expiring);
   }
 
   private keepRoot(type: number, u8: Buffer, view: DataView, start: number, end: number): void {
@@ -125,7 +126,7 @@ export class RowDump {
     const { key } = this.values;
     const id = view.getUint32(start + 4, true) + view.getUint32(start + 8, true) * 2 ** 32;
     this.rootOf.set(id, roots.pos);
-    roots.u32(type);
+    roots.u32(type | (this.values.encoding << 8));
     roots.u32(key.db);
     roots.ensure(8);
     roots.view.setFloat64(roots.pos, key.expiresAt, true);
@@ -136,14 +137,13 @@ export class RowDump {
     roots.copy(u8, start, end);
   }
 
-  private page(u8: Buffer, view: DataView, start: number, valueStart: number, end: number): void {
+  private page(u8: Buffer, view: DataView, start: number, valueStart: number): void {
     const id = view.getUint16(start + 1) * 2 ** 32 + view.getUint32(start + 3);
     if (id !== this.tree) {
       this.endTree();
       this.beginTree(id);
     }
-    // A free page is its header alone.
-    if (this.treeType !== 0 && end - valueStart === PAGE_BYTES) this.values.page(u8, valueStart);
+    if (this.treeType !== 0) this.values.page(u8, valueStart);
   }
 
   private beginTree(id: number): void {
@@ -158,7 +158,8 @@ export class RowDump {
     key.expiresAt = view.getFloat64(at + 8, true);
     key.key.set(u8, view, at + ROOT_BYTES, keyEnd);
     this.payload.set(u8, view, keyEnd, keyEnd + view.getUint32(at + 20, true));
-    this.treeType = view.getUint32(at, true);
+    this.treeType = u8[at];
+    values.encoding = u8[at + 1];
     values.beginTree(this.treeType, this.payload);
   }
 

@@ -4,7 +4,7 @@ import { PAGE_BYTES } from '../arena.ts';
 import type { Keyspace } from '../keyspace.ts';
 import { FLAG_TREE } from '../record.ts';
 import type { Tier } from '../tier.ts';
-import { ITEM_RECORD, PAGE_ITEM_BYTES, RECORD_ITEM_BYTES } from './row-builder.ts';
+import { ITEM_RECORD, PAGE_ITEM_BYTES, RECORD_ITEM_BYTES } from './row-items.ts';
 
 /** A key stands twice in what is imported. */
 export class TwinKeyError extends Error {

@@ -1,5 +1,5 @@
 /**
- * An RDB file of data that are not all in memory: a checkpoint brings everything into the engine, and a
+ * A dump of data that are not all in memory: a checkpoint brings everything into the engine, and a
  * thread reads the engine as it is then. This thread does nothing meanwhile.
  */
 import { Worker } from 'node:worker_threads';
@@ -9,7 +9,7 @@ import { databasesOfMeta, type Tier } from '../tier.ts';
 import { temporaryName } from './dump-file.ts';
 import type { DumpStart, FromDumpThread } from './dump-thread.ts';
 import type { DumpUnderWay } from './dumps.ts';
-import { threadUrl, type SaveOptions, type SaveResult } from './save-rdb.ts';
+import { threadUrl, type SaveOptions, type SaveResult } from './save-slabs.ts';
 
 export class RowSave implements DumpUnderWay {
   readonly done: Promise<SaveResult>;
@@ -32,6 +32,7 @@ export class RowSave implements DumpUnderWay {
 
   private async run(options: SaveOptions): Promise<SaveResult> {
     const { checkpointer, engine } = this.store;
+    const { hasher } = this.store.store;
     const began = performance.now();
     await checkpointer.checkpoint();
     // Whichever checkpoint was the last, the engine is as at its cut, until the view is taken.
@@ -50,6 +51,8 @@ export class RowSave implements DumpUnderWay {
       const start: DumpStart = {
         path: options.path,
         temporary: temporaryName(options.path),
+        format: options.format,
+        hashKey: [hasher.key0, hasher.key1],
         compression: options.compression,
         checksum: options.checksum,
         aux: options.aux,

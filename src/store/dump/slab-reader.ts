@@ -4,11 +4,11 @@
  */
 import { ByteSink } from '../../bytes/sink.ts';
 import { Slice, viewOf } from '../../bytes/slice.ts';
-import type { RdbVisitor } from '../../rdb/visitor.ts';
+import { showKey } from '../../rdb/error.ts';
 import { Type } from '../api.ts';
 import { classUnits, Kind, KIND_SHIFT, SLAB_BYTES, SLAB_RUN } from '../arena.ts';
-import { PageType, pageType } from '../page.ts';
 import {
+  FLAG_DAMAGED,
   FLAG_DEADLINE,
   FLAG_TREE,
   KEY_LENGTH_MASK,
@@ -20,8 +20,9 @@ import {
   TYPE_SHIFT,
   TYPE_SYSTEM,
 } from '../record.ts';
+import { RowError } from '../row-source.ts';
 import type { PageSpill } from './page-spill.ts';
-import { ValueExport } from './value-export.ts';
+import type { RowSink } from './row-sink.ts';
 
 /** Words that tell of a slab or run in a batch: its number, its class (a run: SLAB_RUN), units handed out (a run: its slabs). */
 export const SLAB_WORDS_TOLD = 3;
@@ -45,24 +46,22 @@ export interface DumpedDatabase {
 const NO_DATABASE = -1;
 
 export class SlabReader {
-  private readonly visitor: RdbVisitor;
   private readonly databases: readonly DumpedDatabase[];
   private readonly spill: PageSpill;
-  private readonly values: ValueExport;
+  private readonly values: RowSink;
   /** Logical database by number of the keyspace. */
   private readonly indexOf = new Int32Array(1 << 16).fill(NO_DATABASE);
   private readonly announced = new Set<number>();
-  /** Roots of trees: collection's slot, database, type, deadline, lengths of key and payload, both. */
+  /** Roots of trees: collection's slot, database, type and encoding, deadline, lengths of key and payload, both. */
   private readonly roots = new ByteSink();
   private readonly payload = new Slice();
   /** Keys shown. */
   keys = 0;
 
-  constructor(visitor: RdbVisitor, databases: readonly DumpedDatabase[], spill: PageSpill) {
-    this.visitor = visitor;
+  constructor(values: RowSink, databases: readonly DumpedDatabase[], spill: PageSpill) {
     this.databases = databases.filter(({ keys }) => keys > 0);
     this.spill = spill;
-    this.values = new ValueExport(visitor);
+    this.values = values;
     for (const { keyspace, index } of this.databases) this.indexOf[keyspace] = index;
   }
 
@@ -77,7 +76,7 @@ export class SlabReader {
   private announce(index: number): void {
     const database = this.databases.find((known) => known.index === index)!;
     this.announced.add(index);
-    this.visitor.resize(index, database.keys, database.expiring);
+    this.values.database(index, database.keys, database.expiring);
   }
 
   private takeRecords(batch: SlabBatch, u8: Buffer, i32: Int32Array, database: number): void {
@@ -110,13 +109,17 @@ export class SlabReader {
     const payload = base + payloadOffset(head);
     const length = i32[word + 1] & PAYLOAD_LENGTH_MASK;
     const type = (head >>> TYPE_SHIFT) & TYPE_MASK;
+    if ((head & FLAG_DAMAGED) !== 0)
+      throw new RowError(
+        `the value of key ${showKey(u8.subarray(start, start + (head & KEY_LENGTH_MASK)))} is damaged`,
+      );
     this.keys++;
     if ((head & FLAG_TREE) !== 0) {
       const { roots } = this;
       const keyLength = head & KEY_LENGTH_MASK;
       roots.u32(i32[payload >>> 2]);
       roots.u32(database);
-      roots.u32(type);
+      roots.u32(type | ((i32[word + 2] >>> 24) << 8));
       roots.ensure(8);
       roots.view.setFloat64(roots.pos, deadline, true);
       roots.pos += 8;
@@ -129,6 +132,7 @@ export class SlabReader {
     if (!this.announced.has(database)) this.announce(database);
     key.db = database;
     key.expiresAt = deadline;
+    values.encoding = i32[word + 2] >>> 24;
     key.key.set(u8, view, start, start + (head & KEY_LENGTH_MASK));
     values.packed(type, u8, view, payload, length);
   }
@@ -143,7 +147,7 @@ export class SlabReader {
       for (let unit = 0; unit < end; unit += units) {
         const word = first + (unit << 2);
         const head = i32[word];
-        if (head >>> KIND_SHIFT !== Kind.Page || pageType(head) === PageType.Free) continue;
+        if (head >>> KIND_SHIFT !== Kind.Page) continue;
         this.spill.add(i32[word + 3], u8, word << 2);
       }
       slab += run ? slabs[told + 2] : 1;
@@ -158,7 +162,8 @@ export class SlabReader {
     for (let pos = 0; pos < roots.pos;) {
       const slot = view.getInt32(pos, true);
       const database = view.getInt32(pos + 4, true);
-      const type = view.getInt32(pos + 8, true);
+      const type = u8[pos + 8];
+      values.encoding = u8[pos + 9];
       const keyStart = pos + 28;
       const keyEnd = keyStart + view.getInt32(pos + 20, true);
       const end = keyEnd + view.getInt32(pos + 24, true);

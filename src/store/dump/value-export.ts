@@ -6,20 +6,22 @@ import { PAGE_BYTES } from '../arena.ts';
 import type { Collection } from '../collection.ts';
 import { HashHandle } from '../hash-value.ts';
 import { ListHandle } from '../list.ts';
+import { PageType, pageType } from '../page.ts';
 import { FLAG_PERSISTED, FLAG_TREE } from '../record.ts';
 import { SetHandle } from '../set.ts';
 import { StreamHandle } from '../stream.ts';
 import { StringHandle } from '../string-value.ts';
 import { Tier } from '../tier.ts';
 import { ZSetHandle } from '../zset.ts';
+import type { RowSink } from './row-sink.ts';
 import { showStream } from './stream-events.ts';
 
 /** Milliseconds: freeing what was shown is not bound here, where nobody waits for a turn. */
 const NO_HURRY_MS = 1000;
 
-export class ValueExport {
-  /** The key that is shown next; its place, database and deadline are the caller's to set. */
+export class ValueExport implements RowSink {
   readonly key = new RdbKey();
+  encoding = 0;
   private readonly visitor: RdbVisitor;
   /** Where one tree at a time is put together. */
   private readonly scratch = new Tier({ databases: 1, hashKey: [0, 0] });
@@ -37,7 +39,10 @@ export class ValueExport {
     this.visitor = visitor;
   }
 
-  /** Shows the value whose payload, not a tree's root, lies at [start, start + length). */
+  database(index: number, keys: number, expiring: number): void {
+    this.visitor.resize(index, keys, expiring);
+  }
+
   packed(type: number, u8: Buffer, view: DataView, start: number, length: number): void {
     if (type === Type.String) {
       const { key, part, visitor } = this;
@@ -58,7 +63,6 @@ export class ValueExport {
     this.show(type);
   }
 
-  /** Begins a tree: its root's payload. Its pages follow, in any order, then `endTree`. */
   beginTree(type: number, payload: Slice): void {
     const { scratch, key } = this;
     const { arena, collections } = scratch;
@@ -71,8 +75,8 @@ export class ValueExport {
     i32[keyspace.payloadWord(this.root)] = this.slot;
   }
 
-  /** A page of the tree, as it lies in memory or in its row. */
   page(u8: Buffer, start: number): void {
+    if (pageType(u8.readInt32LE(start)) === PageType.Free) return;
     const { arena, collections } = this.scratch;
     const ref = arena.allocPage();
     const at = (ref & arena.unitMask) << 4;
@@ -82,7 +86,7 @@ export class ValueExport {
     collections.place(this.slot, i32[(at >>> 2) + 2], ref);
   }
 
-  /** Shows the tree whose pages have come, and gives it up. Throws PageError when one is missing. */
+  /** Shows the tree, and gives it up. Throws PageError when a page is missing. */
   endTree(type: number): void {
     const { scratch } = this;
     const keyspace = scratch.database(0).keyspace;

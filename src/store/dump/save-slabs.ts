@@ -1,5 +1,5 @@
 /**
- * An RDB file of the memory tier as it is at one moment. This thread only copies slabs, in slices; a
+ * A dump of the memory tier as it is at one moment. This thread only copies slabs, in slices; a
  * thread of its own reads, packs, writes and syncs.
  */
 import { Worker } from 'node:worker_threads';
@@ -9,7 +9,7 @@ import { ArenaSnapshot, KEPT_BYTES_HIGH } from '../arena-snapshot.ts';
 import { LoopLoad } from '../loop-load.ts';
 import type { Tier } from '../tier.ts';
 import { temporaryName } from './dump-file.ts';
-import type { DumpStart, FromDumpThread, ToDumpThread } from './dump-thread.ts';
+import type { DumpFormat, DumpStart, FromDumpThread, ToDumpThread } from './dump-thread.ts';
 import type { SlabBatch } from './slab-reader.ts';
 
 const SLABS_A_BATCH = 16;
@@ -28,6 +28,8 @@ export const DUMP_MEMORY = BATCHES * BATCH_BYTES + 64 * 1024 * 1024 + KEPT_BYTES
 export interface SaveOptions {
   /** Path of the file. */
   path: string;
+  format: DumpFormat;
+  /** Of RDB files, as are the next two. */
   compression: boolean;
   checksum: boolean;
   aux: readonly (readonly [string, string])[];
@@ -50,7 +52,7 @@ export function threadUrl(name: string): URL {
 }
 
 /** One save under way. */
-export class RdbSave {
+export class SlabSave {
   readonly done: Promise<SaveResult>;
   private readonly tier: Tier;
   private readonly options: SaveOptions;
@@ -77,6 +79,8 @@ export class RdbSave {
     const start: DumpStart = {
       path: options.path,
       temporary: temporaryName(options.path),
+      format: options.format,
+      hashKey: [tier.hasher.key0, tier.hasher.key1],
       compression: options.compression,
       checksum: options.checksum,
       aux: options.aux,

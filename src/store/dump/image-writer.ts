@@ -1,0 +1,72 @@
+/** Writes an image: rows as they come, in chunks, nothing of them decoded. */
+import type { Slice } from '../../bytes/slice.ts';
+import { RdbKey } from '../../rdb/visitor.ts';
+import {
+  Chunk,
+  CHUNK_BYTES,
+  chunkHeader,
+  encodeHeader,
+  END_BYTES,
+  type ImageHeader,
+} from './image-format.ts';
+import { RowItems } from './row-items.ts';
+import type { RowSink } from './row-sink.ts';
+
+export class ImageWriter implements RowSink {
+  readonly key = new RdbKey();
+  encoding = 0;
+  private readonly write: (bytes: Uint8Array) => void;
+  private readonly items: RowItems;
+
+  constructor(write: (bytes: Uint8Array) => void) {
+    this.write = write;
+    this.items = new RowItems(CHUNK_BYTES, (full) => {
+      this.chunk(Chunk.Rows, full.u8.subarray(0, full.pos));
+      full.pos = 0;
+      return full;
+    });
+  }
+
+  begin(header: ImageHeader): void {
+    this.write(encodeHeader(header));
+  }
+
+  private chunk(kind: number, body: Buffer): void {
+    this.write(chunkHeader(kind, body));
+    this.write(body);
+  }
+
+  database(): void {
+    // The header tells.
+  }
+
+  packed(type: number, u8: Buffer, _view: DataView, start: number, length: number): void {
+    this.record(type, false, u8, start, length);
+  }
+
+  beginTree(type: number, payload: Slice): void {
+    this.record(type, true, payload.u8, payload.start, payload.length);
+  }
+
+  private record(type: number, tree: boolean, u8: Buffer, start: number, length: number): void {
+    const { key, encoding } = this;
+    const deadline = Math.max(key.expiresAt, 0);
+    this.items.record(key.db, key.key, 0, deadline, type, tree, encoding, u8, start, length);
+  }
+
+  page(u8: Buffer, start: number): void {
+    this.items.page(u8, start);
+  }
+
+  endTree(): void {
+    // Where the next record begins.
+  }
+
+  /** Everything has come, so many keys. */
+  end(keys: number): void {
+    this.items.flush();
+    const end = Buffer.alloc(END_BYTES);
+    end.writeBigUInt64LE(BigInt(keys));
+    this.chunk(Chunk.End, end);
+  }
+}
