@@ -98,8 +98,8 @@ export class TierDatabase implements Database {
       const key = keyAt(i);
       if (key === null) continue;
       const hash = hasher.hash32(key);
-      if (keyspace.table.find(hash, key.view, key.start, key.end) === 0)
-        residents.wantKey(keyspace, key, hash);
+      const absent = keyspace.table.find(hash, key.view, key.start, key.end) === 0;
+      if (absent && keyspace.away.mayHave(hash)) residents.wantKey(keyspace, key, hash);
     }
     if (residents.wanted.length > 0) residents.fault();
   }

@@ -40,7 +40,7 @@ export class KeyFilter {
   /** For about `keys` hashes at first, and never more than `maxBytes`. */
   constructor(keys: number, maxBytes = Infinity) {
     this.maxBytes = maxBytes;
-    this.addPart(Math.max(keys, FIRST_KEYS_MIN));
+    this.addPart(Math.max(Math.ceil(keys), FIRST_KEYS_MIN));
   }
 
   has(hash: number): boolean {
