@@ -40,7 +40,7 @@ interface MatrixArguments extends LoadArguments, PlanArguments, OutputArguments 
 const DEFAULT_MODES = 'served,engine-bound';
 /** `key:` and twelve digits. */
 const KEY_BYTES = 16;
-/** About four minutes on two processors, eight targets and fifteen rows. */
+/** About three minutes on two processors, eight targets and fifteen rows. */
 const QUICK = {
   ...{ seconds: 0.25, warmup: 0.1, requests: 60_000, keyspace: 100_000, drain: 2 },
   ...{ repeats: 5, asideRepeats: 2 },
@@ -125,7 +125,7 @@ export const builder = (yargs: Argv): Argv<MatrixArguments> =>
     .option('quick', {
       type: 'boolean',
       default: false,
-      describe: 'About four minutes: short runs, a small key space',
+      describe: 'About three minutes: short runs, a small key space',
     })
     .option('engines', {
       type: 'string',
@@ -162,7 +162,7 @@ export const builder = (yargs: Argv): Argv<MatrixArguments> =>
       type: 'number',
       describe: 'Seconds that a server may take to write back after the load',
     })
-    .example('$0 matrix --quick', 'about four minutes')
+    .example('$0 matrix --quick', 'about three minutes')
     .example('$0 matrix -t set,get -P 1,16 -d 100 -r 1000000', 'two rows, with and without pipelining')
     .example('$0 matrix --engines none --target valkey=127.0.0.1:6380', 'another server against Redis')
     .epilogue(LOAD_HELP) as unknown as Argv<MatrixArguments>;
