@@ -10,6 +10,14 @@ const COMMAND_TIMEOUT_MS = 60_000;
 /** Commands that a node of a cluster answers for itself alone. */
 const WHOLE_CLUSTER: ReadonlySet<string> = new Set(['DBSIZE', 'FLUSHALL']);
 
+/** INFO's text as a dictionary. */
+export function infoFields(text: string): Record<string, string> {
+  const lines = text.split('\r\n').filter((line) => line.includes(':'));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
+  );
+}
+
 export class ControlConnection {
   private readonly client: Redis | Cluster;
 
@@ -56,12 +64,18 @@ export class ControlConnection {
   }
 
   /** As `open`, tried again until a server that is starting answers. Throws when it has ended, or time is over. */
-  static async openWhenUp(address: Address, timeoutMs: number, server: Child): Promise<ControlConnection> {
+  static async openWhenUp(
+    address: Address,
+    timeoutMs: number,
+    server: Child,
+    commandTimeoutMs = COMMAND_TIMEOUT_MS,
+  ): Promise<ControlConnection> {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
       if (!server.running) throw new Error(server.obituary());
       try {
-        return await ControlConnection.open(address);
+        // PING, which it begins with, is refused while a server loads.
+        return await ControlConnection.open(address, commandTimeoutMs);
       } catch (error) {
         if (performance.now() > deadline) throw error;
         await sleep(10);
@@ -87,12 +101,7 @@ export class ControlConnection {
     } catch {
       return {};
     }
-    return Object.fromEntries(
-      text
-        .split('\r\n')
-        .filter((line) => line.includes(':'))
-        .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
-    );
+    return infoFields(text);
   }
 
   close(): void {

@@ -13,6 +13,7 @@ import { renderHtml } from '../report/html/page.ts';
 import { matrixTables, renderText, targetTable } from '../report/table.ts';
 import type { OutputArguments } from './bench-options.ts';
 import { EXIT } from './exit-codes.ts';
+import { onInterrupt } from './interrupt.ts';
 
 export interface BenchRun {
   tool: 'matrix' | 'bench' | 'engines';
@@ -81,16 +82,12 @@ export async function runTool(
   const directory = new ResultsDirectory(args.results, tool, args.out);
   const plain = progressFor(args, title, sessions, rows);
   const progress = args.json ? printing(plain) : plain;
-  let stopReason: string | null = null;
   let stop: () => void = () => {};
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (stopReason !== null) process.exit(EXIT.interrupted);
-    stopReason = `interrupted by ${signal}`;
-    progress.note(`${signal}: stopping; what was measured is kept (once more: at once)`);
-    stop();
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  const interrupt = onInterrupt(
+    'stopping; what was measured is kept',
+    (text) => progress.note(text),
+    () => stop(),
+  );
   let unwritable: string | null = null;
   let results: Results;
   try {
@@ -105,13 +102,12 @@ export async function runTool(
           unwritable = (error as Error).message;
         }
       },
-      stopReason: () => stopReason,
+      stopReason: () => interrupt.reason,
       onStop: (callback) => (stop = callback),
     });
   } finally {
     progress.end();
-    process.removeListener('SIGINT', onSignal);
-    process.removeListener('SIGTERM', onSignal);
+    interrupt.release();
   }
   const files = writeResults(directory, results, progress);
   printResults(results, args, files);

@@ -11,6 +11,8 @@ import { formatDuration } from '../report/format.ts';
 import { renderText } from '../report/table.ts';
 import { lastGiven } from './bench-options.ts';
 import { EXIT, exitWith, UsageError } from './exit-codes.ts';
+import { onInterrupt } from './interrupt.ts';
+import { knownWords, namedValues } from './option-values.ts';
 
 interface DrillArguments {
   engines: string;
@@ -63,18 +65,6 @@ export const builder = (yargs: Argv): Argv<DrillArguments> =>
 
 export const handler = (args: DrillArguments): Promise<void> => exitWith(() => run(lastGiven(args)));
 
-function listed<T extends string>(text: string, option: string, known: readonly T[]): T[] {
-  const names = text
-    .split(',')
-    .map((word) => word.trim())
-    .filter((word) => word !== '');
-  const unknown = names.find((name) => !(known as readonly string[]).includes(name));
-  if (unknown !== undefined || names.length === 0) {
-    throw new UsageError(`--${option} ${unknown ?? ''}: ${known.join(', ')}`);
-  }
-  return names as T[];
-}
-
 const MARKS = { ok: pc.green('ok'), failed: pc.red('FAILED'), 'not run': pc.yellow('not run') } as const;
 
 function table(results: readonly DrillResult[]): string {
@@ -98,34 +88,24 @@ function table(results: readonly DrillResult[]): string {
 }
 
 async function run(args: DrillArguments): Promise<number> {
-  const engines = listed(args.engines, 'engines', ENGINE_NAMES);
-  const drills = listed<DrillName>(args.drills, 'drills', DRILLS);
+  const engines = knownWords(args.engines, 'engines', ENGINE_NAMES);
+  const drills = knownWords<DrillName>(args.drills, 'drills', DRILLS);
   for (const name of ['keys', 'rounds'] as const) {
     if (!Number.isSafeInteger(args[name]) || args[name] < 1) {
       throw new UsageError(`--${name} must be a whole number above 0`);
     }
   }
-  const settings = Object.fromEntries(
-    (args.serverOption ?? []).map((given) => {
-      const at = given.indexOf('=');
-      if (at < 1) throw new UsageError(`--server-option ${given}: expected name=value`);
-      return [given.slice(0, at), given.slice(at + 1)];
-    }),
-  );
+  const settings = namedValues('server-option', args.serverOption);
   const seed = args.seed ?? Math.floor(Math.random() * 0x7fffffff);
   const directory = new ResultsDirectory(args.resultsDir, 'drill');
   const environment = describeEnvironment(args.dataDir ?? tmpdir());
   const note = (text: string): void => {
     if (!args.quiet && !args.json) process.stderr.write(`${text}\n`);
   };
-  let interrupted = false;
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (interrupted) process.exit(EXIT.interrupted);
-    interrupted = true;
-    process.stderr.write(`${signal}: stopping after this drill (once more: at once)\n`);
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  const interrupt = onInterrupt(
+    'stopping after this drill',
+    (text) => void process.stderr.write(`${text}\n`),
+  );
   const results = await runDrills(
     {
       ...{ engines, drills, keys: args.keys, rounds: args.rounds, seed, settings },
@@ -138,11 +118,10 @@ async function run(args: DrillArguments): Promise<number> {
         note(`${result.engine}: ${DRILL_TITLES[result.drill]}: ${MARKS[result.state]} ${result.detail}`);
         if (args.json) process.stdout.write(`${JSON.stringify({ type: 'drill', ...result })}\n`);
       },
-      stopping: () => interrupted,
+      stopping: () => interrupt.reason !== null,
     },
   );
-  process.removeListener('SIGINT', onSignal);
-  process.removeListener('SIGTERM', onSignal);
+  interrupt.release();
   const file = directory.write(
     'results.json',
     JSON.stringify({
@@ -169,5 +148,5 @@ async function run(args: DrillArguments): Promise<number> {
     process.stdout.write(`${lines.join('\n')}\n`);
   }
   if (failed.length > 0) return EXIT.data;
-  return interrupted ? EXIT.interrupted : EXIT.ok;
+  return interrupt.reason !== null ? EXIT.interrupted : EXIT.ok;
 }

@@ -9,6 +9,7 @@ import { parseSizes } from '../workloads/values.ts';
 import { needValues, outputOptions, type OutputArguments, lastGiven } from './bench-options.ts';
 import { runTool } from './bench-run.ts';
 import { exitWith, UsageError } from './exit-codes.ts';
+import { namedValues } from './option-values.ts';
 
 interface EnginesArguments extends OutputArguments {
   engines: string;
@@ -89,13 +90,7 @@ async function run(args: EnginesArguments): Promise<number> {
   if (args.baseline !== undefined && !names.includes(args.baseline))
     throw new UsageError(`--baseline ${args.baseline}: not among the engines`);
   parseSizes(args.dataSize);
-  const engineOptions = Object.fromEntries(
-    (args.engineOption ?? []).map((given) => {
-      const at = given.indexOf('=');
-      if (at < 1) throw new UsageError(`--engine-option ${given}: expected name=value`);
-      return [given.slice(0, at), given.slice(at + 1)];
-    }),
-  );
+  const engineOptions = namedValues('engine-option', args.engineOption);
   for (const engine of engines) {
     const own = Object.fromEntries(
       Object.entries(engineOptions).filter(([name]) => name.startsWith(`${engine}.`)),

@@ -23,6 +23,7 @@ import {
 } from './bench-options.ts';
 import { runBench } from './bench-run.ts';
 import { exitWith, UsageError } from './exit-codes.ts';
+import { namedValues } from './option-values.ts';
 
 interface MatrixArguments extends LoadArguments, PlanArguments, OutputArguments {
   engines: string;
@@ -79,13 +80,7 @@ function targetsOf(args: MatrixArguments, dataBytes: number): Target[] {
   if (!modes.every((mode) => mode === 'served' || mode === 'engine-bound')) {
     throw new UsageError('--modes: served, engine-bound or both by comma');
   }
-  const settings = Object.fromEntries(
-    (args.serverOption ?? []).map((given) => {
-      const at = given.indexOf('=');
-      if (at < 1) throw new UsageError(`--server-option ${given}: expected name=value`);
-      return [given.slice(0, at), given.slice(at + 1)];
-    }),
-  );
+  const settings = namedValues('server-option', args.serverOption);
   const durability = args.appendfsync as 'no' | 'everysec' | 'always';
   const targets = modes.flatMap((mode) =>
     engines.map((engine) =>

@@ -6,6 +6,7 @@ import { parseSize } from '../bytes/size.ts';
 import { formatBytes } from '../report/format.ts';
 import { lastGiven } from './bench-options.ts';
 import { exitWith, UsageError } from './exit-codes.ts';
+import { knownWords, wordsOf } from './option-values.ts';
 import {
   checkNumbers,
   runTool,
@@ -57,21 +58,10 @@ export const builder = (yargs: Argv): Argv<PerfArguments> =>
 
 export const handler = (args: PerfArguments): Promise<void> => exitWith(() => run(lastGiven(args)));
 
-function words(text: string): string[] {
-  return text
-    .split(',')
-    .map((word) => word.trim())
-    .filter((word) => word !== '');
-}
-
 async function run(args: PerfArguments): Promise<number> {
   checkNumbers(args);
-  const types = words(args.rdbTypes);
-  const unknown = types.find((type) => !(GENERATED_TYPES as readonly string[]).includes(type));
-  if (unknown !== undefined || types.length === 0) {
-    throw new UsageError(`--rdb-types ${unknown ?? ''}: ${GENERATED_TYPES.join(', ')}`);
-  }
-  const tiers = words(args.perfRdbMaxmemory).map((word) => {
+  const types = knownWords<GeneratedType>(args.rdbTypes, 'rdb-types', GENERATED_TYPES);
+  const tiers = wordsOf(args.perfRdbMaxmemory).map((word) => {
     const bytes = parseSize(word);
     if (bytes === undefined || bytes < SMALLEST_TIER) {
       throw new UsageError(
@@ -80,7 +70,7 @@ async function run(args: PerfArguments): Promise<number> {
     }
     return bytes;
   });
-  const sizes = words(args.valueSize).map((word) => {
+  const sizes = wordsOf(args.valueSize).map((word) => {
     const bytes = parseSize(word);
     if (bytes === undefined || bytes < 1) throw new UsageError(`--value-size ${word}: a number of bytes`);
     return bytes;
@@ -103,7 +93,7 @@ async function run(args: PerfArguments): Promise<number> {
           },
           source: {
             spec: {
-              ...{ type: type as GeneratedType, valueLength, elements: args.elements },
+              ...{ type, valueLength, elements: args.elements },
               ...{ compressibility: args.compressibility, seed },
             },
           },

@@ -25,6 +25,8 @@ import { saveLoadCsv, saveLoadMatrixJson, saveLoadTable } from '../report/save-l
 import { renderText } from '../report/table.ts';
 import type { SaveLoadRecord, SaveLoadResults } from '../results/save-load-results.ts';
 import { EXIT, UsageError } from './exit-codes.ts';
+import { onInterrupt } from './interrupt.ts';
+import { namedValues, wordsOf } from './option-values.ts';
 
 export interface SaveLoadArguments {
   targets: string[];
@@ -102,17 +104,11 @@ export function saveLoadOptions<T>(yargs: Argv<T>): Argv<T & SaveLoadArguments> 
 
 /** The servers that were asked for, in order. */
 export function serversOf(args: SaveLoadArguments): SaveLoadServer[] {
-  const settings = Object.fromEntries(
-    (args.serverOption ?? []).map((given) => {
-      const at = given.indexOf('=');
-      if (at < 1) throw new UsageError(`--server-option ${given}: expected name=value`);
-      return [given.slice(0, at), given.slice(at + 1)];
-    }),
-  );
+  const settings = namedValues('server-option', args.serverOption);
   const servers: SaveLoadServer[] = [];
   // A command may have commas of its own: only what has no = is split.
-  const specs = args.targets.flatMap((given) => (given.includes('=') ? [given] : given.split(',')));
-  for (const spec of specs.map((word) => word.trim()).filter((word) => word !== '')) {
+  const specs = args.targets.flatMap((given) => (given.includes('=') ? [given.trim()] : wordsOf(given)));
+  for (const spec of specs) {
     const own = /^([\w.-]+)=(.+)$/s.exec(spec);
     if (own !== null) {
       const [, name, rest] = own;
@@ -219,16 +215,12 @@ export async function runTool(
         : new PlainSaveLoadProgress();
   if (args.verbose) watcher = recording(watcher, join(directory.path, 'main.log'));
   if (args.json) watcher = printing(watcher);
-  let stopReason: string | null = null;
   let stopServer: (() => Promise<void>) | null = null;
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (stopReason !== null) process.exit(EXIT.interrupted);
-    stopReason = `interrupted by ${signal}`;
-    watcher.note(`${signal}: stopping; what was measured is kept (once more: at once)`);
-    void stopServer?.();
-  };
-  process.on('SIGINT', onSignal);
-  process.on('SIGTERM', onSignal);
+  const interrupt = onInterrupt(
+    'stopping; what was measured is kept',
+    (text) => watcher.note(text),
+    () => void stopServer?.(),
+  );
   let results: SaveLoadResults;
   try {
     results = await runSaveLoad(
@@ -252,14 +244,13 @@ export async function runTool(
       {
         watcher,
         save: (partial) => void directory.write('results.json', JSON.stringify(partial)),
-        stopReason: () => stopReason,
+        stopReason: () => interrupt.reason,
         onServer: (stop) => (stopServer = stop),
       },
     );
   } finally {
     watcher.end();
-    process.removeListener('SIGINT', onSignal);
-    process.removeListener('SIGTERM', onSignal);
+    interrupt.release();
   }
   const files = [
     directory.write('results.json', JSON.stringify(results)),

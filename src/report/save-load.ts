@@ -2,10 +2,10 @@
 import { stringify } from 'csv-stringify/sync';
 import {
   SAVE_LOAD_METRICS,
-  saveLoadMatrix,
   type SaveLoadMetric,
   type SaveLoadResults,
 } from '../results/save-load-results.ts';
+import { saveLoadMatrix } from '../bench/save-load/matrix.ts';
 import { formatBytes, formatDuration, formatRatio } from './format.ts';
 import type { TextTable } from './table.ts';
 

@@ -197,7 +197,6 @@ export class Persistence {
     await this.current?.dump.done.catch(() => undefined);
   }
 
-  /** INFO's rdb_ fields. */
   /** What BGREWRITEAOF is for, a shorter log, is what a checkpoint brings. */
   rewriteLog(): void {
     const { durability, logger } = this.server;
@@ -215,6 +214,7 @@ export class Persistence {
       .finally(() => this.rewrites--);
   }
 
+  /** INFO's rdb_ and aof_rewrite fields. */
   info(): InfoFields {
     const { current, server } = this;
     const now = Math.floor(Date.now() / 1000);

@@ -11,19 +11,12 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import {
-  saveLoadMatrix,
-  type SaveLoadMetric,
-  type SaveLoadResults,
-} from '../../src/results/save-load-results.ts';
+import { saveLoadMatrix } from '../../src/bench/save-load/matrix.ts';
+import type { SaveLoadMetric, SaveLoadResults } from '../../src/results/save-load-results.ts';
 import { formatSaveLoad } from '../../src/report/save-load.ts';
+import { launchChromium } from '../chromium.ts';
 import { ardent, startRedis, type RedisServer } from './fixtures.ts';
-
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
-  existsSync(path),
-);
 
 let directory: string;
 let files: string;
@@ -192,13 +185,7 @@ it('two types by two sizes, and the report in Chromium', async () => {
   const matrix = JSON.parse(readFileSync(join(path, 'matrix.json'), 'utf8')) as { cells: unknown[] };
   expect(matrix.cells).toHaveLength(8);
 
-  const browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      ...['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-    ],
-  });
+  const browser = await launchChromium();
   try {
     const page = await browser.newPage();
     const complaints: string[] = [];

@@ -1,17 +1,15 @@
 /** The report in a real browser: Chromium, headless, from a file. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { chromium, type Browser, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { renderHtml } from '../../src/report/html/page.ts';
 import { METRICS } from '../../src/results/document.ts';
 import { formatMetric } from '../../src/report/table.ts';
+import { launchChromium } from '../chromium.ts';
 import { sampleResults } from './sample.ts';
 
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
-  existsSync(path),
-);
 const results = sampleResults();
 let directory: string;
 let browser: Browser;
@@ -19,13 +17,7 @@ let browser: Browser;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'ardent-test-report-'));
   writeFileSync(join(directory, 'report.html'), renderHtml(results));
-  browser = await chromium.launch({
-    executablePath: CHROMIUM,
-    args: [
-      ...['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-    ],
-  });
+  browser = await launchChromium();
 });
 afterAll(async () => {
   await browser.close();

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { ardentArguments } from '../ardent-command.ts';
 import { Child, freePort, freshDirectory, removeDirectory } from '../child.ts';
+import { infoFields } from '../control-connection.ts';
 
 const START_TIMEOUT_MS = 120_000;
 const POLL_MS = 10;
@@ -67,10 +68,7 @@ export class DrillServer {
   }
 
   async info(): Promise<Record<string, string>> {
-    const lines = (await this.client.info()).split('\r\n').filter((line) => line.includes(':'));
-    return Object.fromEntries(
-      lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
-    );
+    return infoFields(await this.client.info());
   }
 
   /** Ends the process; the directory stays. */

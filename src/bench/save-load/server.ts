@@ -2,7 +2,7 @@
  * Servers that load and save a file: ours with each engine, Redis, any program by its command line, and
  * any server that runs already. Each knows how a file comes into it, and what of that time is the load.
  */
-import { copyFileSync, linkSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { copyFileSync, linkSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SaveLoadTarget } from '../../results/save-load-results.ts';
@@ -72,20 +72,6 @@ export function placeFile(from: string, to: string): void {
   }
 }
 
-async function ready(address: Address, child: Child, timeoutSeconds: number): Promise<ControlConnection> {
-  const deadline = performance.now() + timeoutSeconds * 1000;
-  for (;;) {
-    if (!child.running) throw new Error(child.obituary());
-    try {
-      // PING, which it begins with, is refused while a server loads.
-      return await ControlConnection.open(address, timeoutSeconds * 1000);
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-      await sleep(POLL_MS);
-    }
-  }
-}
-
 /** SAVE, and the file that it leaves. */
 async function saveOver(
   control: ControlConnection,
@@ -131,7 +117,8 @@ async function startChild(
     const began = performance.now();
     child = await Child.start(command, args(port), options.directory, options.log);
     const address = { host: '127.0.0.1', port };
-    const control = await ready(address, child, options.timeoutSeconds);
+    const timeoutMs = options.timeoutSeconds * 1000;
+    const control = await ControlConnection.openWhenUp(address, timeoutMs, child, timeoutMs);
     return { child, address, control, seconds: (performance.now() - began) / 1000 };
   } catch (error) {
     await child?.stop('SIGKILL');
@@ -326,7 +313,6 @@ export function foreignServer(name: string, address: Address): SaveLoadServer {
   return {
     info,
     async start(options, file) {
-      mkdirSync(options.directory, { recursive: true });
       let control: ControlConnection;
       try {
         control = await ControlConnection.open(address, options.timeoutSeconds * 1000);

@@ -1,12 +1,13 @@
 /** The report of loads and saves as one HTML file: summary, matrix, ratios, logs. */
 import {
   SAVE_LOAD_METRICS,
-  saveLoadMatrix,
   type DataSet,
   type SaveLoadCell,
   type SaveLoadMetric,
   type SaveLoadResults,
 } from '../../results/save-load-results.ts';
+import { saveLoadMatrix } from '../../bench/save-load/matrix.ts';
+import { geometricMean } from '../../bench/statistics.ts';
 import { formatBytes, formatDuration, formatRatio } from '../format.ts';
 import { formatSaveLoad, SAVE_LOAD_EXPLANATIONS, SAVE_LOAD_TITLES } from '../save-load.ts';
 import { environment } from './facts.ts';
@@ -21,10 +22,6 @@ const COMPARED: readonly SaveLoadMetric[] = [
   'usedMemoryMB',
   'rssMB',
 ];
-
-function geometricMean(values: readonly number[]): number {
-  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
-}
 
 function header(results: SaveLoadResults): Markup {
   const { environment: env, targets, dataSets } = results;

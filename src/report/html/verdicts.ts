@@ -1,4 +1,5 @@
 /** What came out, first: a card a target, then every ratio with its interval on one axis. */
+import { geometricMean } from '../../bench/statistics.ts';
 import { formatRatio } from '../format.ts';
 import type { Cell, Results, TargetInfo } from '../../results/document.ts';
 import { markup, type Markup } from './markup.ts';
@@ -6,10 +7,6 @@ import { colorsOf } from './svg.ts';
 
 /** Ratios shown on the axis. */
 const TICKS = [0.05, 0.1, 0.2, 0.33, 0.5, 0.75, 1, 1.33, 2, 3, 5, 10, 20];
-
-function geometricMean(values: readonly number[]): number {
-  return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
-}
 
 function card(target: TargetInfo, cells: readonly Cell[], color: number): Markup {
   const compared = cells.flatMap((cell) => (cell.versus === null ? [] : [cell.versus]));

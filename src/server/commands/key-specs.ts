@@ -16,6 +16,11 @@ export function countedKeys(index: number, ...access: string[]): KeySpec {
   return { access, begin: { index }, find: { keynum: 0, first: 1, step: 1 } };
 }
 
+/** The first half of the arguments after a keyword, which is looked for from an index on; the others belong to them in turn. */
+export function keysAfter(keyword: string, startFrom: number, ...access: string[]): KeySpec {
+  return { access, begin: { keyword, startFrom }, find: { last: -1, step: 1, limit: 2 } };
+}
+
 /** Keys that only the command itself can find, by the content of others or anywhere among the options. */
 export function unknownKeys(...access: string[]): KeySpec {
   return { access, begin: { unknown: true }, find: { unknown: true } };

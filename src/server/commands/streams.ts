@@ -16,7 +16,7 @@ import type { Context } from '../context.ts';
 import { NO_SUCH_KEY, syntaxError, wrongArgumentCount } from '../errors.ts';
 import { announceKey } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
-import { keyAt } from './key-specs.ts';
+import { keyAt, keysAfter } from './key-specs.ts';
 import { readStream } from './lookups.ts';
 import { parseTrim, rangeId, rangeOf, replyEntries, strictId, Trim, trimStream } from './stream-arguments.ts';
 import { xread, xreadgroup } from './stream-reads.ts';
@@ -260,13 +260,7 @@ export const streamCommands: readonly Command[] = [
     arity: -4,
     syntax: '[COUNT count] [BLOCK milliseconds] STREAMS streams(key... id...)',
     flags: ['blocking', 'readonly'],
-    keys: [
-      {
-        access: ['RO', 'access'],
-        begin: { keyword: 'STREAMS', startFrom: 1 },
-        find: { last: -1, step: 1, limit: 2 },
-      },
-    ],
+    keys: [keysAfter('STREAMS', 1, 'RO', 'access')],
     complexity: 'for each stream O(log(N)+M) for N entries and M that are returned',
     summary: 'Gives the entries of streams after an id, or waits for one.',
     run: xread,
@@ -279,13 +273,7 @@ export const streamCommands: readonly Command[] = [
       'GROUP group_consumer(group consumer) [COUNT count] [BLOCK milliseconds] [NOACK] ' +
       'STREAMS streams(key... id...)',
     flags: ['blocking', 'write'],
-    keys: [
-      {
-        access: ['RO', 'access'],
-        begin: { keyword: 'STREAMS', startFrom: 4 },
-        find: { last: -1, step: 1, limit: 2 },
-      },
-    ],
+    keys: [keysAfter('STREAMS', 4, 'RO', 'access')],
     complexity: 'for each stream O(M*log(N)) for N entries and M that are returned',
     summary: 'Hands entries that nobody in a group has had to a consumer, or waits for one.',
     run: xreadgroup,
