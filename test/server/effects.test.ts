@@ -1,36 +1,11 @@
 /** What list, set, hash and sorted set commands log: replayed, it gives the same data. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Tier } from '../../src/store/tier.ts';
-import {
-  connect,
-  encodeCommand,
-  startServer,
-  type CommandLine,
-  type RawClient,
-  type RunningServer,
-  TIER,
-} from './harness.ts';
-import { MemoryLog } from './memory-log.ts';
+import { connect, encodeCommand, startServer, type CommandLine, TIER } from './harness.ts';
+import { client, log, run, server, useLoggedServer } from './logged-server.ts';
 import { parseReply, unordered, withDice, type Dice } from './replies.ts';
 
-let log: MemoryLog;
-let server: RunningServer;
-let client: RawClient;
-beforeEach(async () => {
-  log = new MemoryLog();
-  server = await startServer({ log, store: new Tier() });
-  client = await connect(server.port);
-});
-afterEach(async () => {
-  client.close();
-  await server.stop();
-});
-
-async function run(...lines: string[]): Promise<string[]> {
-  log.frames.length = 0;
-  for (const line of lines) await client.send(...line.split(' '));
-  return log.lines();
-}
+useLoggedServer();
 
 test('commands that change nothing are not logged', async () => {
   await run('RPUSH l a', 'SADD s a', 'HSET h f v', 'ZADD z 1 a');

@@ -1,35 +1,11 @@
 /** What string, bit and key commands log: replayed, it gives the same data, whatever the time. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Tier } from '../../src/store/tier.ts';
-import {
-  connect,
-  encodeCommand,
-  startServer,
-  type CommandLine,
-  type RawClient,
-  type RunningServer,
-} from './harness.ts';
-import { MemoryLog } from './memory-log.ts';
+import { connect, encodeCommand, startServer, type CommandLine } from './harness.ts';
+import { client, log, run, useLoggedServer } from './logged-server.ts';
 import { pick, seeded } from './random-commands.ts';
 
-let log: MemoryLog;
-let server: RunningServer;
-let client: RawClient;
-beforeEach(async () => {
-  log = new MemoryLog();
-  server = await startServer({ log, store: new Tier() });
-  client = await connect(server.port);
-});
-afterEach(async () => {
-  client.close();
-  await server.stop();
-});
-
-async function run(...lines: string[]): Promise<string[]> {
-  log.frames.length = 0;
-  for (const line of lines) await client.send(...line.split(' '));
-  return log.lines();
-}
+useLoggedServer();
 
 test('commands that change nothing are not logged', async () => {
   await run('SET k v', 'RPUSH l a', 'SETBIT b 0 1');

@@ -1,29 +1,12 @@
 /** What stream commands log: replayed, it gives the same data. */
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { Slice } from '../../src/bytes/slice.ts';
 import { Tier } from '../../src/store/tier.ts';
-import { connect, startServer, type CommandLine, type RawClient, type RunningServer } from './harness.ts';
-import { MemoryLog } from './memory-log.ts';
+import { connect, startServer, type CommandLine, type RawClient } from './harness.ts';
+import { client, log, run, useLoggedServer } from './logged-server.ts';
 import { withDice, type Dice } from './replies.ts';
 
-let log: MemoryLog;
-let server: RunningServer;
-let client: RawClient;
-beforeEach(async () => {
-  log = new MemoryLog();
-  server = await startServer({ log, store: new Tier() });
-  client = await connect(server.port);
-});
-afterEach(async () => {
-  client.close();
-  await server.stop();
-});
-
-async function run(...lines: string[]): Promise<string[]> {
-  log.frames.length = 0;
-  for (const line of lines) await client.send(...line.split(' '));
-  return log.lines();
-}
+useLoggedServer();
 
 test('ids, trims and what groups hand out are logged as their outcome', async () => {
   expect(await run('XADD s * f v')).toEqual([expect.stringMatching(/^XADD s \d{13}-0 f v$/)]);
