@@ -7,7 +7,7 @@ import type { Redis } from 'ioredis';
 import { Random } from '../../workloads/random.ts';
 
 /** Keys of the content begin so; others belong to the load beside it. */
-export const CONTENT_PREFIX = 'drill:';
+const CONTENT_PREFIX = 'drill:';
 /** Databases that the content is spread over. */
 const DATABASES = 3;
 const CHUNK = 500;
@@ -17,7 +17,7 @@ const EXPIRING_SHARE = 0.15;
 const DAY_MS = 86_400_000;
 
 /** Where a key stands: `<database>/<key>`. */
-export type Place = string;
+type Place = string;
 export type Digests = Map<Place, string>;
 
 interface KnownKey {

@@ -30,10 +30,6 @@ export class DrillServer {
     this.command = command;
   }
 
-  get pid(): number {
-    return this.child!.pid;
-  }
-
   async start(): Promise<this> {
     this.port = await freePort();
     const [program, args] = this.command(this.port, this.data);

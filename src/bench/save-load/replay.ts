@@ -22,7 +22,7 @@ const CHUNK_BYTES = 256 * 1024;
 const SOCKET_BYTES = 64 * 1024;
 
 /** Builds commands from what a file says; module values cannot be built and are counted. */
-export class CommandVisitor extends RdbVisitor {
+class CommandVisitor extends RdbVisitor {
   readonly out = new ByteSink(CHUNK_BYTES);
   commands = 0;
   skipped = 0;

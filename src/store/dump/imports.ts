@@ -11,7 +11,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { removeTemporary, syncDirectory } from './dump-file.ts';
-import type { FromImportThread, ImportStart } from './import-thread.ts';
+import type { FromImportThread, ImportStart, ToImportThread } from './import-thread.ts';
 import { mergeStaged, type ImportMode, type Merged } from './merge.ts';
 import type { CompactLimits } from './row-builder.ts';
 import { RowInstaller } from './row-installer.ts';
@@ -121,7 +121,7 @@ export class Import {
       first.pos = this.installer.take(first.memory, first.pos, first.length, SLICE_MS);
       if (first.pos >= first.length) {
         waiting.shift();
-        this.worker.postMessage('taken');
+        this.worker.postMessage('taken' satisfies ToImportThread);
       }
     }
     if (waiting.length > 0) this.schedule();
