@@ -12,9 +12,12 @@ import { verdicts } from './verdicts.ts';
 function header(results: Results): Markup {
   const { environment: env } = results;
   const seconds = (Date.parse(results.finishedAt) - Date.parse(results.startedAt)) / 1000;
-  const repeats = Math.max(0, ...results.runs.map(({ repeat }) => repeat));
+  const repeats = results.targets.map(({ id }) =>
+    Math.max(0, ...results.runs.flatMap(({ target, repeat }) => (target === id ? [repeat] : []))),
+  );
+  const [fewest, most] = [Math.min(...repeats), Math.max(...repeats)];
   return markup`<header class="page"><h1>${results.title}</h1>
-<p class="meta"><b>${results.startedAt.slice(0, 16).replace('T', ' ')} UTC</b> · ${env.cpuModel}, ${env.cpuCount} processors · ${results.targets.length} ${results.targets.length === 1 ? 'target' : 'targets'}, ${results.workloads.length} ${results.workloads.length === 1 ? 'row' : 'rows'}, ${repeats} ${repeats === 1 ? 'run' : 'runs'} each · ${formatDuration(seconds)}</p>
+<p class="meta"><b>${results.startedAt.slice(0, 16).replace('T', ' ')} UTC</b> · ${env.cpuModel}, ${env.cpuCount} processors · ${results.targets.length} ${results.targets.length === 1 ? 'target' : 'targets'}, ${results.workloads.length} ${results.workloads.length === 1 ? 'row' : 'rows'}, ${fewest === most ? '' : `${fewest} to `}${most} ${most === 1 ? 'run' : 'runs'} each · ${formatDuration(seconds)}</p>
 ${results.state === 'partial' && markup`<p class="partial">Partial: ${results.partialReason ?? 'not finished'}. What was measured until then is shown.</p>`}
 <ul class="notes meta">${results.notes.map((note) => markup`<li>${note}</li>`)}${env.warnings.map((warning) => markup`<li class="warn">${warning}</li>`)}</ul></header>`;
 }
