@@ -10,6 +10,10 @@
  * must be at least the last one acknowledged, and every value must be what it is after exactly that step.
  * In every `--damage`th round the log's tail is cut or overwritten as well: then the content must be that
  * of the log before the first damaged frame, after `ardent check --repair` where the start refuses.
+ *
+ * With `--tier-memory 16mb` there are also data that do not fit: for each writer keys of that size, together
+ * four times as much, and a hash, a set, a sorted set or a list that is larger alone. Each step changes some of
+ * it; what has been changed since the last kill is compared, and samples, and every tenth time all of it.
  */
 import { spawn } from 'node:child_process';
 import {
@@ -23,13 +27,14 @@ import {
   readdirSync,
   rmSync,
 } from 'node:fs';
-import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { freePort, guardProcess } from '../dist/bench/child.js';
-import { ReplyError, ReplyParser, Status } from '../dist/resp/reply-parser.js';
+import { parseSize } from '../dist/bytes/size.js';
+import { Client } from './drill/client.mjs';
+import { Large } from './drill/large.mjs';
 import { showUsage } from './usage.mjs';
 
 const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
@@ -48,11 +53,19 @@ const { values: options } = parseArgs({
     damage: { type: 'string', default: '5' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     'life-ms': { type: 'string', default: '800' },
+    'tier-memory': { type: 'string' },
     keep: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
 });
 if (options.help) showUsage(import.meta.url);
+const tierMemory = options['tier-memory'];
+
+/** The large collection of each writer. Its bytes alone are as many as the tier's, and pages are not full. */
+const LARGE_KINDS = ['hash', 'set', 'zset', 'list'];
+/** Elements of each kind that are compared beside those that were changed, and how often all are. */
+const SAMPLES = 200;
+const WHOLE_ROUNDS = 10;
 
 let state = Number(options.seed) >>> 0;
 /** mulberry32 */
@@ -183,65 +196,6 @@ class Content {
   }
 }
 
-// ---- A client that counts replies
-
-class Client {
-  parser = new ReplyParser();
-  waiting = [];
-  closed = false;
-
-  static connect(port) {
-    return new Promise((resolve, reject) => {
-      const socket = net.connect(port, '127.0.0.1');
-      socket.setNoDelay();
-      socket.once('error', reject);
-      socket.once('connect', () => resolve(new Client(socket)));
-    });
-  }
-
-  constructor(socket) {
-    this.socket = socket;
-    socket.on('error', () => undefined); // the close that follows tells
-    socket.on('close', () => {
-      this.closed = true;
-      for (const { reject } of this.waiting.splice(0)) reject(new Error('connection closed'));
-    });
-    socket.on('data', (chunk) => {
-      for (const reply of this.parser.push(chunk)) {
-        const { resolve, reject } = this.waiting.shift();
-        if (reply instanceof ReplyError) reject(reply);
-        else resolve(plain(reply));
-      }
-    });
-  }
-
-  call(...args) {
-    const parts = args.map(String);
-    return new Promise((resolve, reject) => {
-      if (this.closed) {
-        reject(new Error('connection closed'));
-        return;
-      }
-      this.waiting.push({ resolve, reject });
-      this.socket.write(
-        `*${parts.length}\r\n${parts.map((p) => `$${Buffer.byteLength(p, 'latin1')}\r\n${p}\r\n`).join('')}`,
-        'latin1',
-      );
-    });
-  }
-
-  close() {
-    this.socket.destroy();
-  }
-}
-
-/** Bulk strings and statuses as text, byte by byte; errors stay errors. */
-function plain(value) {
-  if (Buffer.isBuffer(value)) return value.toString('latin1');
-  if (value instanceof Status) return value.text;
-  return Array.isArray(value) ? value.map(plain) : value;
-}
-
 // ---- The server's process
 
 class Process {
@@ -291,6 +245,28 @@ class Writer {
     this.database = database;
     this.sent = this.acked = 0;
     this.content = new Content();
+    const tier = parseSize(tierMemory ?? '0');
+    this.large = tierMemory === undefined ? null : new Large({ keys: tier, [LARGE_KINDS[database]]: tier });
+  }
+
+  /** Large content has a database of its own, which is never flushed. */
+  get largeDatabase() {
+    return WRITERS + this.database;
+  }
+
+  commandsOf(n) {
+    if (this.large === null) return commandsOf(n);
+    return [
+      ...commandsOf(n),
+      ['SELECT', this.largeDatabase],
+      ...this.large.commandsOf(n),
+      ['SELECT', this.database],
+    ];
+  }
+
+  async load(client) {
+    await client.call('SELECT', this.largeDatabase);
+    await this.large.load(client);
   }
 
   async run(port) {
@@ -301,7 +277,7 @@ class Writer {
       for (let n = this.acked + 1; ; n++) {
         if (outstanding.length >= 1 + below(OUTSTANDING)) await outstanding.shift();
         this.sent = n;
-        const calls = [client.call('MULTI'), ...commandsOf(n).map((command) => client.call(...command))];
+        const calls = [client.call('MULTI'), ...this.commandsOf(n).map((command) => client.call(...command))];
         for (const call of calls) call.catch(() => undefined);
         const exec = client.call('EXEC').then((replies) => {
           const error = replies.find((reply) => reply instanceof Error);
@@ -316,8 +292,8 @@ class Writer {
     }
   }
 
-  /** Compares; `exactly` is where the log ends when it has been damaged. */
-  async verify(client, damaged) {
+  /** Compares; all of the large content if `whole`. */
+  async verify(client, damaged, whole) {
     const { n, content } = await Content.read(client, this.database);
     if (!damaged && n < this.acked)
       throw new Error(
@@ -325,6 +301,7 @@ class Writer {
       );
     if (n > this.sent)
       throw new Error(`database ${this.database}: step ${n} is there, ${this.sent} is the last one sent`);
+    await this.verifyLarge(client, n, whole);
     if (n < this.content.n) this.content = new Content();
     while (this.content.n < n) this.content.step(this.content.n + 1);
     const expected = this.content.expected();
@@ -340,6 +317,19 @@ class Writer {
       );
     }
     this.sent = this.acked = n;
+  }
+
+  async verifyLarge(client, n, whole) {
+    if (this.large === null) return;
+    await client.call('SELECT', this.largeDatabase);
+    const since = Math.min(n, this.content.n);
+    const different = whole
+      ? await this.large.whole(client, n)
+      : await this.large.sample(client, n, since, SAMPLES, below);
+    if (different !== null)
+      throw new Error(
+        `database ${this.largeDatabase} after step ${n} (acknowledged ${this.acked}, sent ${this.sent}): ${different}`,
+      );
   }
 }
 
@@ -382,6 +372,18 @@ function damageTail(directory) {
 
 // ---- The drill
 
+/** Loads what steps change, with memory for all of it; the engine has it before anything is killed or damaged. */
+async function load(args, port, writers) {
+  const process = new Process(args.map(String));
+  if ((await process.ready(port)) !== null) throw new Error(`the server ended:\n${process.output}`);
+  const client = await Client.connect(port);
+  for (const writer of writers) await writer.load(client);
+  client.close();
+  process.child.kill('SIGTERM');
+  const code = await process.exited;
+  if (code !== 0) throw new Error(`SIGTERM ended with ${code}:\n${process.output}`);
+}
+
 async function drill(engine, policy, rounds) {
   const directory = mkdtempSync(`${tmpdir()}/ardent-drill-`);
   const writers = Array.from({ length: WRITERS }, (_, database) => new Writer(database));
@@ -399,6 +401,10 @@ async function drill(engine, policy, rounds) {
     '--save',
     '',
   ].concat(['--checkpoint-dirty', '1mb', '--checkpoint-log', '1mb', '--loglevel', 'notice']);
+  if (tierMemory !== undefined) {
+    await load(args.concat('--shutdown-timeout', 600), port, writers);
+    args.push('--tier-memory', tierMemory);
+  }
   const counts = { kills: 0, steps: 0, torn: 0, refused: 0, checkpoints: 0 };
   let damage = null;
   let process = null;
@@ -432,7 +438,8 @@ async function drill(engine, policy, rounds) {
           );
         }
       }
-      for (const writer of writers) await writer.verify(client, damage !== null);
+      const whole = round % WHOLE_ROUNDS === 0 || round > rounds;
+      for (const writer of writers) await writer.verify(client, damage !== null, whole);
       counts.checkpoints +=
         Number(/checkpoint_checkpoints:(\d+)/.exec(await client.call('INFO', 'checkpoint'))?.[1] ?? 0) > 0
           ? 1

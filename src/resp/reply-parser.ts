@@ -65,13 +65,26 @@ export class ReplyFormatError extends Error {
 
 /** The position after the reply at `pos`, attributes before it included; -1 when it is not complete. */
 export function skipReply(u8: Buffer, pos: number, end: number): number {
-  // Elements that are still to be skipped; aggregates add theirs.
-  let left = 1;
+  const cursor = { pos, left: 1 };
+  return skipElements(cursor, u8, end) ? cursor.pos : -1;
+}
+
+/** How far a reply has been passed over, and how many elements are still to be; aggregates add theirs. */
+interface SkipCursor {
+  pos: number;
+  left: number;
+}
+
+/** Passes over the elements that are complete; true when none is left. */
+function skipElements(cursor: SkipCursor, u8: Buffer, end: number): boolean {
+  let { pos, left } = cursor;
   while (left > 0) {
-    if (pos >= end) return -1;
+    cursor.pos = pos;
+    cursor.left = left;
+    if (pos >= end) return false;
     const type = u8[pos];
     const line = u8.indexOf(CR, pos);
-    if (line < 0 || line + 2 > end) return -1;
+    if (line < 0 || line + 2 > end) return false;
     left--;
     switch (type) {
       case 36: // $
@@ -80,7 +93,7 @@ export function skipReply(u8: Buffer, pos: number, end: number): number {
         // =
         const length = headerNumber(u8, pos, line);
         pos = line + 2 + (length < 0 ? 0 : length + 2);
-        if (pos > end) return -1;
+        if (pos > end) return false;
         break;
       }
       case 42: // *
@@ -101,7 +114,9 @@ export function skipReply(u8: Buffer, pos: number, end: number): number {
         pos = line + 2;
     }
   }
-  return pos;
+  cursor.pos = pos;
+  cursor.left = left;
+  return true;
 }
 
 function headerNumber(u8: Buffer, pos: number, line: number): number {
@@ -116,29 +131,39 @@ export class ReplyParser {
   /** Bytes [pos, end) of `memory` are not read yet. */
   private pos = 0;
   private end = 0;
+  /** Of the reply at `pos`: what has come of a long one is passed over once. */
+  private readonly skipped: SkipCursor = { pos: 0, left: 1 };
 
   /** Appends bytes; returns the replies that are complete now. Throws ReplyFormatError. */
   push(chunk: Buffer): ReplyValue[] {
     this.append(chunk);
     const values: ReplyValue[] = [];
     while (this.pos < this.end) {
-      if (skipReply(this.memory, this.pos, this.end) < 0) break;
+      if (!skipElements(this.skipped, this.memory, this.end)) break;
       values.push(this.value());
+      this.skipped.pos = this.pos;
+      this.skipped.left = 1;
     }
     return values;
   }
 
   /** The memory doubles as a long reply comes in, so that its pieces are copied a few times only. */
   private append(chunk: Buffer): void {
-    const pending = this.end - this.pos;
-    let memory = this.memory;
-    if (pending + chunk.length > memory.length)
-      memory = Buffer.allocUnsafe(Math.max(pending + chunk.length, memory.length * 2));
+    if (this.end + chunk.length > this.memory.length) this.makeRoom(this.pending + chunk.length);
+    this.end += chunk.copy(this.memory, this.end);
+  }
+
+  /** Moves what is pending to the front of a memory that has room for `bytes`. */
+  private makeRoom(bytes: number): void {
+    const memory =
+      2 * bytes > this.memory.length
+        ? Buffer.allocUnsafe(Math.max(bytes, 2 * this.memory.length))
+        : this.memory;
     this.memory.copy(memory, 0, this.pos, this.end);
-    chunk.copy(memory, pending);
     this.memory = memory;
+    this.end -= this.pos;
+    this.skipped.pos -= this.pos;
     this.pos = 0;
-    this.end = pending + chunk.length;
   }
 
   /** Bytes of a reply that is not complete. */
