@@ -3,7 +3,6 @@
  * with what the meta row counts, every tree walked. The repair drops the keys whose values are damaged
  * and what belongs to nobody; it goes to the engine as a checkpoint does, through a redo file.
  */
-import { META_KEY } from './row-format.ts';
 import type { Slice } from '../bytes/slice.ts';
 import type { Engine } from '../engines/engine.ts';
 import { DamagedValueError, Type } from './api.ts';
@@ -11,7 +10,7 @@ import type { CheckOptions, CheckReport } from './check.ts';
 import type { DataDirectory } from './data-directory.ts';
 import type { TierDatabase } from './database.ts';
 import type { Disk } from './disk.ts';
-import { encodeMeta, type Meta } from './meta-row.ts';
+import { encodeMeta, writeMeta, type Meta } from './meta-row.ts';
 import { RedoWriter } from './redo.ts';
 import { RowError } from './row-source.ts';
 import { RowWalk } from './row-walk.ts';
@@ -28,6 +27,8 @@ const SLICE_BYTES_MAX = 1024 * 1024;
 export interface RowCheck {
   engine: Engine;
   meta: Meta | null;
+  /** What is wrong with one of the two rows that tell it. */
+  metaDamage: readonly string[];
   directory: DataDirectory;
   disk: Disk;
   report: CheckReport;
@@ -53,6 +54,7 @@ export async function checkRows(check: RowCheck): Promise<void> {
       tier.restoreMeta(meta.tier);
     }
     const problems = new Problems(report, path);
+    for (const message of check.metaDamage) problems.add(message);
     const strays = await readRows(check, tier, problems);
     if (tier !== null && meta !== null) {
       try {
@@ -160,8 +162,18 @@ function checkTrees(tier: Tier, report: CheckReport, problems: Problems): Damage
     const wrong = db.keyspace.expiry.check();
     if (wrong !== null) problems.add(`database ${index}, expiry index: ${wrong}`, 'trees');
   }
-  report.engine.damagedKeys = damaged.length;
+  report.engine.damagedKeys = damaged.length + nameless(tier);
   return damaged;
+}
+
+/** Keys whose rows do not tell their names. */
+function nameless(tier: Tier): number {
+  let count = 0;
+  for (let index = 0; index < tier.databaseCount; index++) {
+    const { keyspace } = tier.database(index);
+    count += keyspace.size - keyspace.named;
+  }
+  return count;
 }
 
 function nameOf(db: TierDatabase, key: Slice): string {
@@ -218,7 +230,11 @@ async function repairRows(
     );
   }
   // First, since removing a key looks into its database's index.
-  for (let index = 0; index < tier.databaseCount; index++) tier.database(index).keyspace.orderDeadlines();
+  for (let index = 0; index < tier.databaseCount; index++) {
+    const { keyspace } = tier.database(index);
+    keyspace.orderDeadlines();
+    keyspace.dropNameless();
+  }
   for (const { db, key } of damaged) db.remove(key);
 
   const writer = new RedoWriter(disk, directory.redoDirectory, {
@@ -232,7 +248,7 @@ async function repairRows(
     tier.cutSink = writer.sink;
   }
   for (const row of strays) writer.row(row, null);
-  writer.row(META_KEY, encodeMeta({ ...meta, tier: tierMeta }));
+  writeMeta(writer, encodeMeta({ ...meta, tier: tierMeta }));
   const redo = await writer.commit();
   await engine.applyRows(redo.path, redo.rowsOffset, redo.rowBytes, { sync: true });
   disk.remove(redo.path);

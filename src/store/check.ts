@@ -14,7 +14,8 @@ import { cutLog } from './log-repair.ts';
 import { CommandLog } from './log.ts';
 import { readMeta, type Meta } from './meta-row.ts';
 import { positionOfRedoName } from './redo-format.ts';
-import { verifyRedo } from './redo.ts';
+import { saveRedo } from './redo-repair.ts';
+import { RedoDamagedError, verifyRedo } from './redo.ts';
 
 export interface Problem {
   part: 'log' | 'redo' | 'engine' | 'rows' | 'trees';
@@ -77,11 +78,16 @@ export async function checkDirectory(path: string, options: CheckOptions): Promi
     } catch (error) {
       report.problems.push(problem('engine', directory.engineDirectory, error));
     }
-    let meta = engine === null ? null : await checkMeta(engine, directory, report);
+    const damage: string[] = [];
+    let meta = engine === null ? null : await checkMeta(engine, directory, report, damage);
     const unfinished = await checkRedo(engine, meta, directory, disk, report, options);
-    if (unfinished === 'finished' && engine !== null) meta = await checkMeta(engine, directory, report);
+    if (unfinished === 'finished' && engine !== null) {
+      damage.length = 0;
+      meta = await checkMeta(engine, directory, report, damage);
+    }
     if (engine !== null) {
-      await checkRows({ engine, meta, directory, disk, report, options, readOnly: unfinished === 'pending' });
+      const readOnly = unfinished === 'pending';
+      await checkRows({ engine, meta, metaDamage: damage, directory, disk, report, options, readOnly });
     }
     const from = Math.max(
       meta?.position ?? 0,
@@ -104,9 +110,10 @@ async function checkMeta(
   engine: Engine,
   directory: DataDirectory,
   report: CheckReport,
+  damage: string[],
 ): Promise<Meta | null> {
   try {
-    const meta = await readMeta(engine);
+    const meta = await readMeta(engine, (message) => damage.push(message));
     report.engine.checkpoint = meta?.checkpoints ?? 0;
     report.engine.position = meta?.position ?? 0;
     return meta;
@@ -161,10 +168,55 @@ async function checkRedo(
         state = 'pending';
       }
     } catch (error) {
-      report.problems.push(problem('redo', path, error));
+      if (!(error instanceof RedoDamagedError) || !options.repair || engine === null) {
+        report.problems.push(problem('redo', path, error));
+      } else if (await repairRedo(path, position, engine, meta, directory, disk, report, options)) {
+        state = 'finished';
+      } else {
+        report.problems.push(problem('redo', path, error));
+      }
     }
   }
   return state;
+}
+
+/** Mends a damaged redo file and gives it to the engine; false when that is not possible. */
+async function repairRedo(
+  path: string,
+  position: number,
+  engine: Engine,
+  meta: Meta | null,
+  directory: DataDirectory,
+  disk: Disk,
+  report: CheckReport,
+  options: CheckOptions,
+): Promise<boolean> {
+  const { redoDirectory } = directory;
+  if (meta !== null && meta.position >= position) {
+    disk.remove(path);
+    await disk.syncDirectory(redoDirectory);
+    report.repaired.push(`${path}: removed; the engine has its checkpoint`);
+    return true;
+  }
+  const saved = await saveRedo(disk, directory, path, position);
+  if (saved === null) return false;
+  if (saved.damagedRows > 0)
+    options.onLoss?.(`${path}: ${saved.damagedRows} rows are damaged; their keys will be dropped`);
+  if (saved.lostBytes > 0) {
+    options.onLoss?.(
+      `${path}: ${saved.lostBytes} bytes of rows do not tell their keys; these keep the values of the checkpoint before, or are missing`,
+    );
+  }
+  const steps = verifyRedo(disk, path, directory.identity.id);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  await engine.applyRows(path, step.value.rowsOffset, step.value.rowBytes, { sync: true });
+  disk.remove(path);
+  await disk.syncDirectory(redoDirectory);
+  report.repaired.push(
+    `${path}: its ${saved.soundRows} sound rows were given to the engine; the damaged file is in ${saved.aside}`,
+  );
+  return true;
 }
 
 async function checkLog(

@@ -18,10 +18,9 @@ import type { Disk } from './disk.ts';
 import { faultPoint } from './fault-point.ts';
 import type { CommandLog } from './log.ts';
 import { LoopLoad } from './loop-load.ts';
-import { encodeMeta } from './meta-row.ts';
+import { encodeMeta, writeMeta } from './meta-row.ts';
 import { Purger } from './purger.ts';
 import { REDO_BUFFER_BYTES_MAX, RedoWriter, type RedoFile } from './redo.ts';
-import { META_KEY } from './row-format.ts';
 import type { RowSource } from './row-source.ts';
 import { SliceClock } from './slice-clock.ts';
 
@@ -369,7 +368,7 @@ export class Checkpointer {
   private async commit(writer: RedoWriter, meta: Buffer): Promise<RedoFile> {
     this.state = 'committing';
     const started = performance.now();
-    writer.row(META_KEY, meta);
+    writeMeta(writer, meta);
     this.lastBytes = writer.bytes;
     const redo = await writer.commit();
     this.lastRows = redo.rows;

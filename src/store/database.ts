@@ -108,8 +108,8 @@ export class TierDatabase implements Database {
   private lookup(key: Slice, givenUp = false): number {
     const hash = this.tier.lookAhead.hashOf(key);
     this.lookedUp = hash;
-    const ref = this.keyspace.table.find(hash, key.view, key.start, key.end);
-    if (this.tier.residents.tracking) this.track(ref, key, hash);
+    let ref = this.keyspace.table.find(hash, key.view, key.start, key.end);
+    if (this.tier.residents.tracking) ref = this.track(ref, key, hash);
     if (ref === 0) return 0;
     const { arena } = this;
     const head = arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2];
@@ -133,12 +133,18 @@ export class TierDatabase implements Database {
     keyspace.markDamaged(ref);
   }
 
-  /** After a look-up while not everything need be in memory: a fault when the engine may have the key. */
-  private track(ref: number, key: Slice, hash: number): void {
+  /**
+   * After a look-up while the table need not lead to every key: a fault when the engine may have it.
+   * Returns the key's record, which is another than the table's when the key is one that had no name.
+   */
+  private track(ref: number, key: Slice, hash: number): number {
+    const { keyspace } = this;
     const { residents } = this.tier;
-    residents.access('k', this.keyspace.id, hash);
+    residents.access('k', keyspace.id, hash);
     if (ref !== 0) this.arena.use(ref);
-    else if (this.keyspace.away.mayHave(hash)) residents.missKey(this.keyspace, key, hash);
+    else if (keyspace.away.mayHave(hash)) residents.missKey(keyspace, key, hash);
+    if (keyspace.nameless === null || (ref !== 0 && keyspace.type(ref) !== Type.None)) return ref;
+    return keyspace.name(key, hash) || ref;
   }
 
   /** The hash that the key is found by. */
@@ -265,8 +271,8 @@ export class TierDatabase implements Database {
     const { arena, keyspace } = this;
     const length = value.end - value.start;
     const hash = this.tier.lookAhead.hashOf(key);
-    const ref = keyspace.table.find(hash, key.view, key.start, key.end);
-    if (this.tier.residents.tracking) this.track(ref, key, hash);
+    let ref = keyspace.table.find(hash, key.view, key.start, key.end);
+    if (this.tier.residents.tracking) ref = this.track(ref, key, hash);
     if (length <= INLINE_STRING_MAX) {
       if (ref === 0) {
         keyspace.fill(keyspace.insertRecord(key, hash, Type.String, length), value);
@@ -401,7 +407,7 @@ export class TierDatabase implements Database {
       return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
     };
     // Where most keys are hidden, the search may as well end without one.
-    for (let tries = RANDOM_TRIES; keyspace.size > 0 && (tries > 0 || !this.tier.keepsDue); tries--) {
+    for (let tries = RANDOM_TRIES; keyspace.named > 0 && (tries > 0 || !this.tier.keepsDue); tries--) {
       const ref = keyspace.table.random(next);
       if (keyspace.type(ref) === Type.None) continue;
       keyspace.key(ref, into);
@@ -414,7 +420,7 @@ export class TierDatabase implements Database {
   private randomKeyFrom(start: number, into: Slice): boolean {
     const { keyspace } = this;
     let position = start;
-    for (let tour = 0; tour < 2 && keyspace.size > 0;) {
+    for (let tour = 0; tour < 2 && keyspace.named > 0;) {
       const end = this.knownFrom(position, RANDOM_KEYS);
       const refs: number[] = [];
       const add = (ref: number): void => {

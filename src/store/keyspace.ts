@@ -7,11 +7,13 @@
  * and stands in its records.
  */
 import { Slice } from '../bytes/slice.ts';
+import { Type } from './api.ts';
 import type { Arena } from './arena.ts';
 import { AwayKeys } from './away-keys.ts';
 import { copyBytes } from './page.ts';
 import { ExpiryIndex, type DeadlineTree } from './expiry-index.ts';
 import { KeyTable } from './key-table.ts';
+import { NamelessRows, type NamelessRow } from './nameless-rows.ts';
 import {
   FLAG_DAMAGED,
   FLAG_DEADLINE,
@@ -31,6 +33,7 @@ import {
   type Ground,
   type RecordOwner,
 } from './record.ts';
+import type { RowWriter } from './row-format.ts';
 
 /** Bytes that a copy into the arena makes word by word; above it a call of Buffer.copy is faster. */
 const WORD_COPY_MAX = 160;
@@ -56,6 +59,7 @@ export interface KeyspaceGround extends Ground {
   /** Seconds, for access clocks. */
   readonly clockSeconds: number;
   readonly deadlines: DeadlineTree;
+  readonly rows: RowWriter;
   /** Cuts begun so far, and the last of them that is in the engine. */
   readonly cutNumber: number;
   readonly appliedCut: number;
@@ -74,12 +78,14 @@ export class Keyspace implements RecordOwner {
   readonly id: number;
   /** Cuts that had been begun when this keyspace came into being: with none since, no row of it exists. */
   readonly bornAt: number;
-  /** Keys that have a value. The table also holds records that wait for their delete row. */
+  /** Keys that have a value, nameless ones included. The table also holds records that wait for their delete row. */
   size = 0;
   /** Keys with a deadline. */
   expiring = 0;
   /** Keys whose value is damaged. */
   damaged = 0;
+  /** Keys that are known by their hash alone; null when there are none. */
+  nameless: NamelessRows | null = null;
   readonly away: AwayKeys;
   /** Working sets that count on all keys of some hashes: while there are any, no key leaves memory. */
   held = 0;
@@ -107,6 +113,43 @@ export class Keyspace implements RecordOwner {
   /** All its keys are in memory: what the table does not lead to is not there. */
   get complete(): boolean {
     return this.away.count === 0;
+  }
+
+  /** Keys that have a name, by which they can be found. */
+  get named(): number {
+    return this.size - (this.nameless?.count ?? 0);
+  }
+
+  /** After loading: `count` of these rows are keys that nobody can name. */
+  addNameless(rows: readonly NamelessRow[], count: number): void {
+    this.nameless = new NamelessRows(rows, count);
+    this.size += count;
+    this.damaged += count;
+  }
+
+  /** Gives up the keys that nobody can name; returns how many they were. */
+  dropNameless(): number {
+    const count = this.nameless?.count ?? 0;
+    this.size -= count;
+    this.damaged -= count;
+    this.nameless = null;
+    return count;
+  }
+
+  /** The record of a key that is not there but may be that of a damaged row; 0 when it cannot. Its value is damaged. */
+  name(key: Slice, hash: number): number {
+    const { nameless, arena } = this;
+    const row = nameless?.find(hash);
+    if (row === undefined) return 0;
+    const ref = this.createRecord(key, hash, Type.String, 0);
+    arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2] |= FLAG_PERSISTED;
+    this.markDamaged(ref);
+    // They have been counted all along.
+    this.size--;
+    this.damaged--;
+    const undo = nameless!.named(row, this.ground.rows.keyRowKey(this.id, hash, key));
+    arena.journal?.onRollback(undo);
+    return ref;
   }
 
   /** Before the counts change. */

@@ -20,8 +20,8 @@ export async function cutLog(disk: Disk, directory: string, fault: LogFault, asi
   const faulty = positionOfSegmentName(basename(fault.path)) >= 0;
   if (aside !== undefined) {
     disk.makeDirectory(aside);
-    if (faulty) await copyTail(disk, fault.path, keepsHeader ? fault.offset : 0, aside);
-    for (const first of doomed) await copyTail(disk, `${directory}/${segmentName(first)}`, 0, aside);
+    if (faulty) await copyAside(disk, fault.path, keepsHeader ? fault.offset : 0, aside);
+    for (const first of doomed) await copyAside(disk, `${directory}/${segmentName(first)}`, 0, aside);
     await disk.syncDirectory(aside);
     await disk.syncDirectory(dirname(aside));
   }
@@ -41,7 +41,8 @@ export async function cutLog(disk: Disk, directory: string, fault: LogFault, asi
   await disk.syncDirectory(directory);
 }
 
-async function copyTail(disk: Disk, path: string, from: number, aside: string): Promise<void> {
+/** Copies a file from an offset on into the directory `aside`, and syncs it. */
+export async function copyAside(disk: Disk, path: string, from: number, aside: string): Promise<void> {
   const source = disk.open(path, 'read');
   const target = disk.open(`${aside}/${basename(path)}${from > 0 ? `.from-${from}` : ''}`, 'create');
   try {

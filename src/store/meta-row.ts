@@ -1,6 +1,7 @@
 /**
  * The meta row: which log position the engine's rows stand for, and what the tier needs to know before
- * it takes them. It is written in one step with the last rows of each checkpoint.
+ * it takes them. It is written in one step with the last rows of each checkpoint, and once more at the
+ * other end of the order of rows, for when it is damaged.
  *
  * Little endian: CRC-32 of all that follows, u32; version, u32; log position, u64; replication offset
  * of that position, u64; checkpoints so far, u64; Unix time of the cut in ms, u64; the tier's part.
@@ -9,7 +10,7 @@ import { crc32 } from 'node:zlib';
 import { DAMAGED_LENGTH, DELETE_LENGTH, type Engine } from '../engines/engine.ts';
 import { viewOf } from '../bytes/slice.ts';
 import { ByteSink } from '../bytes/sink.ts';
-import { META_KEY } from './row-format.ts';
+import { META_COPY_KEY, META_KEY } from './row-format.ts';
 
 const META_VERSION = 1;
 const HEADER_BYTES = 40;
@@ -41,10 +42,10 @@ export function encodeMeta(meta: Meta): Buffer {
 }
 
 /** Throws MetaRowError when the row is not as it was written. */
-function decodeMeta(bytes: Buffer): Meta {
-  if (bytes.length < HEADER_BYTES) throw new MetaRowError(`the meta row has ${bytes.length} bytes`);
+export function decodeMeta(bytes: Buffer, name = 'the meta row'): Meta {
+  if (bytes.length < HEADER_BYTES) throw new MetaRowError(`${name} has ${bytes.length} bytes`);
   if (bytes.readUInt32LE(0) !== crc32(bytes.subarray(4))) {
-    throw new MetaRowError('the checksum of the meta row does not match');
+    throw new MetaRowError(`the checksum of ${name} does not match`);
   }
   const version = bytes.readUInt32LE(4);
   if (version !== META_VERSION) {
@@ -59,15 +60,59 @@ function decodeMeta(bytes: Buffer): Meta {
   };
 }
 
-/** The engine's meta row; null when it has none yet. */
-export async function readMeta(engine: Pick<Engine, 'getMany'>): Promise<Meta | null> {
-  const memory = new ArrayBuffer(4 + META_KEY.length);
-  viewOf(memory).setUint32(0, META_KEY.length, true);
-  Buffer.from(memory).set(META_KEY, 4);
-  const rows = await engine.getMany({ bytes: memory, length: memory.byteLength, count: 1 });
-  const valueLength = viewOf(rows.bytes).getUint32(4, true);
-  if (valueLength === DELETE_LENGTH) return null;
-  if (valueLength === DAMAGED_LENGTH) throw new MetaRowError('the meta row is not as it was written');
-  const start = 8 + META_KEY.length;
-  return decodeMeta(Buffer.from(rows.bytes, start, valueLength));
+/** Whether the value is a whole meta row. */
+export function isMetaRow(value: Buffer): boolean {
+  return value.length >= HEADER_BYTES && value.readUInt32LE(0) === crc32(value.subarray(4));
+}
+
+/** Adds the rows that a checkpoint ends with: the meta row must be the last one. */
+export function writeMeta(writer: { row(key: Buffer, value: Buffer): void }, meta: Buffer): void {
+  writer.row(META_COPY_KEY, meta);
+  writer.row(META_KEY, meta);
+}
+
+/** The engine's meta row; null when it has none yet. Its copy when it is damaged; `onDamage` is told of either. */
+export async function readMeta(
+  engine: Pick<Engine, 'getMany'>,
+  onDamage: (message: string) => void = () => {},
+): Promise<Meta | null> {
+  const keys = [META_KEY, META_COPY_KEY];
+  const asked = new ByteSink(64);
+  for (const key of keys) {
+    asked.u32(key.length);
+    asked.copy(key, 0, key.length);
+  }
+  const bytes = asked.u8.buffer as ArrayBuffer;
+  const rows = await engine.getMany({ bytes, length: asked.pos, count: keys.length });
+  const found = readRows(rows.bytes, keys);
+  if (found[0] === null && found[1] === null) return null;
+  const sound = found.find((meta) => meta !== null && !(meta instanceof MetaRowError));
+  const damage = found.find((meta) => meta instanceof MetaRowError);
+  if (sound === undefined) {
+    throw new MetaRowError(
+      `${(damage as MetaRowError).message}, and neither is its copy: without it no row can be understood`,
+    );
+  }
+  if (damage !== undefined) onDamage(`${(damage as MetaRowError).message}; the other of the two is used`);
+  return sound as Meta;
+}
+
+/** What stands in each row: null where there is none, an error where it is damaged. */
+function readRows(bytes: ArrayBuffer, keys: readonly Buffer[]): (Meta | MetaRowError | null)[] {
+  const view = viewOf(bytes);
+  let at = 0;
+  return keys.map((key) => {
+    const valueLength = view.getUint32(at + 4, true);
+    const start = at + 8 + key.length;
+    at = start + (valueLength >= DAMAGED_LENGTH ? 0 : valueLength);
+    if (valueLength === DELETE_LENGTH) return null;
+    const name = key.equals(META_KEY) ? 'the meta row' : 'the copy of the meta row';
+    if (valueLength === DAMAGED_LENGTH) return new MetaRowError(`${name} is not as it was written`);
+    try {
+      return decodeMeta(Buffer.from(bytes, start, valueLength), name);
+    } catch (error) {
+      if (error instanceof MetaRowError) return error;
+      throw error;
+    }
+  });
 }

@@ -15,7 +15,7 @@ import type { Disk } from './disk.ts';
 import { LogDamagedError, LogReader } from './log-reader.ts';
 import { cutLog } from './log-repair.ts';
 import { segmentName } from './log-format.ts';
-import { readMeta, type Meta } from './meta-row.ts';
+import { MetaRowError, readMeta, type Meta } from './meta-row.ts';
 import { positionOfRedoName } from './redo-format.ts';
 import { verifyRedo, type RedoFile } from './redo.ts';
 import { RowError, type RowSource } from './row-source.ts';
@@ -81,9 +81,9 @@ export class ReplayError extends Error {
 /** Throws what it finds damaged, without having changed anything but finished an unfinished checkpoint. */
 export async function recover(options: RecoveryOptions): Promise<Recovered> {
   const slicer = new Slicer();
-  let meta = await readMeta(options.engine);
+  let meta = await metaOf(options);
   const redo = await finishRedo(options, meta, slicer);
-  if (redo !== null) meta = await readMeta(options.engine);
+  if (redo !== null) meta = await metaOf(options);
   const loadStarted = performance.now();
   if (meta !== null) options.source.restoreMeta(meta.tier);
   if (options.evicts === true) options.source.link?.({ engine: options.engine, checkpoint: null });
@@ -98,6 +98,16 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
     loadMs: loaded - loadStarted,
     replayMs: performance.now() - loaded,
   };
+}
+
+async function metaOf({ engine, directory, onWarning }: RecoveryOptions): Promise<Meta | null> {
+  const { engineDirectory } = directory;
+  try {
+    return await readMeta(engine, (message) => onWarning?.(`${engineDirectory}: ${message}`));
+  } catch (error) {
+    if (!(error instanceof MetaRowError)) throw error;
+    throw new RowDamagedError(`${engineDirectory}: ${error.message}; restore the directory from a backup`);
+  }
 }
 
 /** Lets the event loop turn when a slice's time is used up. */
@@ -164,7 +174,7 @@ function damaged({ directory }: RecoveryOptions, what: string): RowDamagedError 
   );
 }
 
-/** Loads rows until the source is full. Damaged rows that can be led to a key make its value a damaged one; others stop the start. */
+/** Loads rows until the source is full. Damaged rows make their keys' values damaged ones; a key of which there is no trace stops the start. */
 async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<number> {
   const { engine, source, onProgress } = options;
   let rows = 0;
@@ -178,16 +188,12 @@ async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<numbe
         source.installRow(walk.bytes, walk.keyStart, walk.valueStart, walk.bytes, walk.valueStart, walk.end);
       } catch (error) {
         if (!(error instanceof RowError)) throw error;
-        if (!source.damagedRow(walk.bytes, walk.keyStart, walk.valueStart)) {
-          throw damaged(
-            options,
-            `row ${walk.name} is damaged: ${error.message}, and does not tell whose it is`,
-          );
-        }
+        const known = source.damagedRow(walk.bytes, walk.keyStart, walk.valueStart);
         damagedRows++;
         if (damagedRows <= DAMAGED_NAMED_MAX) {
           options.onWarning?.(
-            `${options.directory.engineDirectory}: row ${walk.name} is damaged: ${error.message}`,
+            `${options.directory.engineDirectory}: row ${walk.name} is damaged: ${error.message}` +
+              (known ? '' : '; it does not tell its key, which is found when it is asked for'),
           );
         }
       }

@@ -194,7 +194,8 @@ export class RedoDamagedError extends Error {
   constructor(path: string, offset: number, reason: string) {
     super(
       `${path}: damaged at offset ${offset}: ${reason}. The checkpoint that it holds is partly in the engine, ` +
-        `so the data directory cannot be opened without it; restore the file, or the directory from a backup`,
+        `so the data directory cannot be opened without it; restore the file, or the directory from a backup, ` +
+        'or let `ardent check --repair` save what is sound in it and drop what is not',
     );
     this.name = 'RedoDamagedError';
   }

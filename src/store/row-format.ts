@@ -31,8 +31,9 @@ export const RowKind = {
   Page: 0x70, // p
 } as const;
 
-/** Key of the one meta row. */
+/** Keys of the meta row and of its copy, which is the first of all rows so that damage seldom meets both. */
 export const META_KEY = Buffer.from('m');
+export const META_COPY_KEY = Buffer.from('M');
 
 /** Longer keys stand in the value of their row, which is named by 96 bits of hash. LMDB's keys end at 1,978 bytes. */
 export const MAX_ROW_KEY_BYTES = 1024;

@@ -9,6 +9,7 @@
 import { SLICE_PADDING, Slice, viewOf } from '../bytes/slice.ts';
 import { KIND_SHIFT, Kind, PAGE_BYTES } from './arena.ts';
 import type { Keyspace, KeyspaceGround } from './keyspace.ts';
+import type { NamelessRow } from './nameless-rows.ts';
 import { HEADER_BYTES, pageRowBytes } from './page.ts';
 import { Type } from './api.ts';
 import {
@@ -53,6 +54,8 @@ export class RowReader {
   private readonly unreadable = new Map<Keyspace, number>();
   /** Keyspaces whose expiry index is damaged. */
   private readonly unordered = new Set<Keyspace>();
+  /** Damaged rows that do not tell their key, and their keyspaces; undefined where that is damaged too. */
+  private readonly strays: { row: NamelessRow; keyspace: Keyspace | undefined }[] = [];
   private readonly key = new Slice();
   private readonly payload = new Slice();
   /** A row's key and value, in padded memory as slices must be. */
@@ -126,7 +129,7 @@ export class RowReader {
   private orphan(id: number): void {
     if (this.memory[0] === this.orphanKind && id === this.orphanId) return;
     // They may be of a collection whose own row is damaged.
-    if (this.memory[0] === RowKind.Page && this.unreadable.size > 0) return;
+    if (this.memory[0] === RowKind.Page && this.unreadable.size + this.strays.length > 0) return;
     this.orphanKind = this.memory[0];
     this.orphanId = id;
     this.onOrphan(this.orphanKind, id);
@@ -146,28 +149,28 @@ export class RowReader {
     const u8 = this.memory;
     u8.set(key.subarray(keyStart, Math.min(keyEnd, keyStart + u8.length)));
     const view = viewOf(u8.buffer);
-    switch (u8[0]) {
-      case RowKind.Key:
-        return length >= KEY_ROW_PREFIX && this.damagedKey(view, length);
-      case RowKind.Page:
-        return length === PAGE_ROW_BYTES && this.damagedPage(pageOwner(view));
-      case RowKind.ExpiryIndex: {
-        const keyspace = length === EXPIRY_ROW_BYTES ? this.byId.get(view.getUint32(1)) : undefined;
-        if (keyspace !== undefined) this.unordered.add(keyspace);
-        return keyspace !== undefined;
-      }
-      default:
-        return false;
+    if (u8[0] === RowKind.Page && length === PAGE_ROW_BYTES) return this.damagedPage(pageOwner(view));
+    if (u8[0] === RowKind.ExpiryIndex && length === EXPIRY_ROW_BYTES) {
+      const keyspace = this.byId.get(view.getUint32(1));
+      if (keyspace !== undefined) this.unordered.add(keyspace);
+      return keyspace !== undefined;
     }
+    return length >= KEY_ROW_PREFIX && this.damagedKey(view, length);
   }
 
+  /** A damaged row that may be a key's. */
   private damagedKey(view: DataView, length: number): boolean {
     const { key, payload } = this;
     const keyspace = this.byId.get(view.getUint32(1));
-    if (keyspace === undefined) return true; // of a database that has been flushed
     key.set(this.memory, view, KEY_ROW_PREFIX, length);
     const hash = this.ground.hasher.hash32(key);
-    if (hash !== view.getInt32(5)) return false;
+    const told = view.getInt32(5);
+    if (this.memory[0] !== RowKind.Key || keyspace === undefined || hash !== told) {
+      const row = Buffer.from(this.memory.subarray(0, length));
+      const hashes = this.memory[0] === RowKind.LongKey ? [told] : [hash, told];
+      this.strays.push({ row: { row, hashes }, keyspace });
+      return false;
+    }
     payload.set(this.memory, view, 0, 0);
     keyspace.markDamaged(keyspace.install(key, hash, Type.String, payload, 0, 0, true));
     this.unreadable.set(keyspace, (this.unreadable.get(keyspace) ?? 0) + 1);
@@ -346,19 +349,34 @@ export class RowReader {
     for (const { index, size, expiring } of this.expected) {
       const keyspace = this.keyspaces[index];
       if (!complete) {
+        this.addStrays(keyspace, this.strays.filter((stray) => stray.keyspace === keyspace).length);
         keyspace.away.notLoaded(Math.max(0, size - keyspace.size));
         keyspace.size = size;
         keyspace.expiring = expiring;
         continue;
       }
-      const unknown = this.unreadable.get(keyspace) ?? 0;
+      const nameless = size - keyspace.size;
+      const unknown = (this.unreadable.get(keyspace) ?? 0) + nameless;
       const missing = expiring - keyspace.expiring;
-      if (keyspace.size !== size || missing < 0 || missing > unknown) {
+      if (nameless < 0 || missing < 0 || missing > unknown || !this.addStrays(keyspace, nameless)) {
         throw new RowError(
           `database ${index}: ${keyspace.size} keys, ${keyspace.expiring} with a deadline; the meta row says ${size} and ${expiring}`,
         );
       }
     }
+  }
+
+  /** So many of the rows that do not tell their key are keys of this keyspace; false when there are not so many. */
+  private addStrays(keyspace: Keyspace, count: number): boolean {
+    const strays = this.strays.filter((stray) => (stray.keyspace ?? keyspace) === keyspace);
+    if (count > strays.length) return false;
+    if (count > 0) {
+      keyspace.addNameless(
+        strays.map(({ row }) => row),
+        count,
+      );
+    }
+    return true;
   }
 
   /** Every number that a collection has used is a page or a free page: one that is missing is damage. */

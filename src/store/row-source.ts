@@ -64,7 +64,7 @@ export interface RowSource {
   ): void;
   /**
    * A row of the engine is not what was written: its value is not served any more. False when the row
-   * does not tell whose it is, so that nobody can know what is missing.
+   * does not tell whose it is: a key that is asked for and may be the row's is taken to be it.
    */
   damagedRow(key: Uint8Array, keyStart: number, keyEnd: number): boolean;
   /**

@@ -66,6 +66,11 @@ const PAGES_A_STEP = 64;
 const FILTER_SHARE = 8;
 const META_VERSION = 1;
 
+/** The key of the hash that rows are ordered by. */
+export function hashKeyOfMeta(meta: Buffer): [number, number] {
+  return [meta.readInt32LE(1), meta.readInt32LE(5)];
+}
+
 /** How many databases a meta row's part of the tier tells of. */
 export function databasesInMeta(meta: Buffer): number {
   return meta.readUInt32LE(21);
@@ -594,6 +599,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.cutNumber++;
     this.cutSink = sink;
     this.cutRows = 0;
+    for (const { keyspace } of this.databases) this.cutRows += keyspace.nameless?.beginCut(sink) ?? 0;
     return this.meta();
   }
 
@@ -605,6 +611,10 @@ export class Tier implements Store, RowSource, KeyspaceGround {
 
   endCut(applied: boolean): void {
     this.arena.endCut(applied);
+    for (const { keyspace } of this.databases) {
+      keyspace.nameless?.endCut(applied);
+      if (keyspace.nameless?.settled === true) keyspace.nameless = null;
+    }
     if (applied) {
       this.residents.applied++;
       this.appliedCut = this.cutNumber;
@@ -662,12 +672,11 @@ export class Tier implements Store, RowSource, KeyspaceGround {
 
   /** The databases as a dump needs to know them. */
   dumpedDatabases(): DumpedDatabase[] {
-    return this.databases.map(({ index, keyspace }) => ({
-      index,
-      keyspace: keyspace.number,
-      keys: keyspace.size,
-      expiring: keyspace.expiring,
-    }));
+    return this.databases.map(({ index, keyspace }) => {
+      if (keyspace.named < keyspace.size)
+        throw new RowError(`database ${index}: a key whose name is damaged cannot be written`);
+      return { index, keyspace: keyspace.number, keys: keyspace.size, expiring: keyspace.expiring };
+    });
   }
 
   purgeRanges(): PurgeRange[] {
@@ -757,5 +766,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     if (reader !== null && !complete) this.residents.tracking = this.residents.missing = true;
     this.reader = null;
     reader?.finish(complete);
+    // Keys without a name are found by those look-ups alone that ask for more than the table.
+    if (this.databases.some(({ keyspace }) => keyspace.nameless !== null)) this.residents.tracking = true;
   }
 }

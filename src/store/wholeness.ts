@@ -33,7 +33,7 @@ export class Wholeness {
       !residents.testing &&
       residents.waiting === 0 &&
       arena.slabBytes <= evictor.from &&
-      keyspaces.every((keyspace) => keyspace.complete) &&
+      keyspaces.every((keyspace) => keyspace.complete && keyspace.nameless === null) &&
       this.hasAllPages(performance.now() + budgetMs)
     );
   }

@@ -75,6 +75,20 @@ function damage(bytes: string): void {
   writeFileSync(file, content);
 }
 
+/** The same for the meta row or its copy: a version of 1, and one of the tier's part. */
+function damageMeta(key: 'm' | 'M'): void {
+  const file = path.join(directory, 'engine', 'data-000001.mdb');
+  const content = readFileSync(file);
+  let found = 0;
+  for (let at = content.indexOf(key); at >= 0; at = content.indexOf(key, at + 1)) {
+    if (at + 42 > content.length || content.readUInt32LE(at + 5) !== 1 || content[at + 41] !== 1) continue;
+    content[at + 20] ^= 1;
+    found++;
+  }
+  expect(found).toBeGreaterThan(0);
+  writeFileSync(file, content);
+}
+
 /** Begins a checkpoint and waits until the engine has it. */
 async function checkpoint(client: RawClient): Promise<void> {
   const count = async (): Promise<number> =>
@@ -197,18 +211,63 @@ test('check --repair says what will be lost, and drops it', async () => {
   expect(await client.send('TTL', 'brief')).toMatch(/^:3[56]\d\d\r\n$/);
 });
 
-test('a row that does not tell whose it is stops the start, until the repair drops it', async () => {
+test('rows that do not tell their keys: an error for these keys alone, until they are deleted or the repair drops them', async () => {
+  const long = 'long key '.padEnd(1500, '.');
   await fill();
+  const first = await startServer();
+  expect(await first.client.send('SET', long, 'content of a long key')).toBe('+OK\r\n');
+  await checkpoint(first.client);
+  first.child.kill('SIGKILL');
+  await first.ended;
   damage('three');
+  damage('content of a long key');
+
+  const { client, output, child, ended } = await startServer();
+  expect(output()).toMatch(
+    /row 6b[0-9a-f]+ is damaged: its checksum does not match; it does not tell its key/,
+  );
+  expect(await client.send('DBSIZE')).toBe(':7\r\n');
+  expect(await client.send('INFO', 'tier')).toContain('tier_damaged_keys:2');
+  expect(await client.send('SAVE')).toMatch(/^-/);
+  expect(await client.send('GET', 'three')).toMatch(DAMAGED);
+  expect(await client.send('GET', long)).toMatch(DAMAGED);
+  expect(await client.send('GET', 'one')).toContain('content of one');
+  expect(await client.send('GET', 'nothing')).toBe('$-1\r\n');
+  expect(await client.send('DEL', long, 'nothing')).toBe(':1\r\n');
+  expect(await client.send('DBSIZE')).toBe(':6\r\n');
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
+
+  const repaired = await check('--repair');
+  expect(repaired.code, repaired.output).toBe(0);
+  expect(repaired.output).toContain('loss: database 0, key "three" will be dropped');
+  const again = await startServer();
+  expect(await again.client.send('DBSIZE')).toBe(':5\r\n');
+  expect(await again.client.send('GET', 'three')).toBe('$-1\r\n');
+});
+
+test('the meta row is there twice', async () => {
+  await fill();
+  damageMeta('m');
+  const listed = await check();
+  expect(listed.code).toBe(3);
+  expect(listed.output).toContain('the meta row is not as it was written; the other of the two is used');
+  const { client, output, child, ended } = await startServer();
+  expect(output()).toContain('the meta row is not as it was written');
+  expect(await client.send('DBSIZE')).toBe(':6\r\n');
+  child.kill('SIGKILL');
+  await ended;
+  const repaired = await check('--repair');
+  expect(repaired.code, repaired.output).toBe(0);
+  expect((await check()).code).toBe(0);
+
+  damageMeta('m');
+  damageMeta('M');
   const port = await freePort();
   const refused = run('server', '--port', String(port), '--dir', directory, '--engine', 'lmdb');
   expect(await refused.ended).toBe(3);
-  expect(refused.output()).toContain('does not tell whose it is');
-  expect(refused.output()).toContain('--repair');
-  const repaired = await check('--repair');
-  expect(repaired.code, repaired.output).toBe(0);
-  expect(repaired.output).toMatch(/loss: row 6b[0-9a-f]+ will be dropped/);
-  const { client } = await startServer();
-  expect(await client.send('DBSIZE')).toBe(':5\r\n');
-  expect(await client.send('GET', 'one')).toContain('content of one');
+  expect(refused.output()).toContain('restore the directory from a backup');
+  const vain = await check('--repair');
+  expect(vain.code).toBe(3);
+  expect(vain.output).toContain('neither is its copy');
 });

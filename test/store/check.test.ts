@@ -109,14 +109,26 @@ describe('ardent check', () => {
     expect(again.code, again.output).toBe(0);
   });
 
-  test('a damaged redo file is damage', async () => {
+  test('a damaged redo file stops the start; the repair saves what is sound and drops what is not', async () => {
     await turns('leveldb', 40, 'redo-committed:1');
     const [name] = readdirSync(`${directory}/redo`);
-    flip(`${directory}/redo/${name}`, 500);
-    const report = await checkDirectory(directory, { repair: true });
+    const path = `${directory}/redo/${name}`;
+    flip(path, 500);
+    const report = await checkDirectory(directory, { repair: false });
     expect(report.ok).toBe(false);
-    expect(report.problems[0]).toMatchObject({ part: 'redo', path: `${directory}/redo/${name}` });
-    expect((await turns('leveldb', 1)).output).toContain('damaged at offset');
+    expect(report.problems[0]).toMatchObject({ part: 'redo', path });
+    const refused = await turns('leveldb', 1);
+    expect(refused.output).toContain('damaged at offset');
+    expect(refused.output).toContain('--repair');
+
+    const losses: string[] = [];
+    const repaired = await checkDirectory(directory, { repair: true, onLoss: (loss) => losses.push(loss) });
+    expect(repaired).toMatchObject({ ok: true, problems: [] });
+    expect(losses[0]).toMatch(/redo: \d+ rows are damaged; their keys will be dropped/);
+    expect(losses.some((loss) => loss.includes('will be dropped with its value'))).toBe(true);
+    expect(readdirSync(`${directory}/redo`)).toEqual([]);
+    expect(readdirSync(directory).filter((entry) => entry.startsWith('redo-damaged-'))).toHaveLength(1);
+    expect(await checkDirectory(directory, { repair: false })).toMatchObject({ ok: true, problems: [] });
   });
 
   test('a flipped bit in the engine’s file is found in its row, and never served', async () => {

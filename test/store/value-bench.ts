@@ -5,6 +5,7 @@ import { Hasher } from '../../src/store/hash.ts';
 import { Keyspace, type KeyspaceGround } from '../../src/store/keyspace.ts';
 import { Pages } from '../../src/store/pages.ts';
 import type { Ground, ValueHandle } from '../../src/store/record.ts';
+import { RowWriter } from '../../src/store/row-format.ts';
 import { TreeAhead } from '../../src/store/tree-ahead.ts';
 import { KeyedTree } from '../../src/store/tree-keyed.ts';
 
@@ -26,6 +27,7 @@ export class ValueBench {
       clockSeconds: 0,
       cutNumber: 0,
       appliedCut: 0,
+      rows: new RowWriter(arena, hasher),
       deadlines: { pages, tree: new KeyedTree(pages, 2) },
       dropCollection: (slot) => collections.drop(slot),
       copyCollection: () => {
