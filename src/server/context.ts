@@ -296,7 +296,8 @@ export class Context implements RequestTarget {
     this.entry = entry;
     this.changes = 0;
     this.effects = 0;
-    if (!this.nested) this.begin();
+    if (this.nested) this.store.beginCommand();
+    else this.begin();
     entry.calls++;
     try {
       entry.run!(this);

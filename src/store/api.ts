@@ -138,8 +138,10 @@ export interface Store {
   flush(index: number): void;
   /** Called before an expired key is removed. The slice is the key. */
   onExpired: (database: Database, key: Slice) => void;
-  /** Starts a unit of work; `set` is what it has wanted in earlier runs. Units do not nest. */
+  /** Starts a unit of work; `set` is what it has wanted in earlier runs. Units do not nest. Takes back all handles. */
   begin(set?: WorkingSet | null): void;
+  /** Takes back all handles that are lent: before each further command of a unit. */
+  beginCommand(): void;
   /** The unit's changes stay. */
   commit(): void;
   /** Undoes all changes of the store since `begin`. Handles and slices are gone. */

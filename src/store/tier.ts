@@ -264,11 +264,11 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   set now(ms: number) {
     this.nowMs = ms;
     this.clockSeconds = Math.floor(ms / 1000);
-    this.beginCommand();
   }
 
   begin(set: WorkingSet | null = null): void {
     const { arena, residents } = this;
+    this.beginCommand();
     if (arena.journal !== null) throw new Error('a unit of work begins within another');
     if (!residents.tracking && arena.slabBytes <= this.journalFrom) return;
     this.beginTracked(set as RowSet | null);
@@ -346,7 +346,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     };
   }
 
-  /** Takes back all handles that are lent. Also done when the time is set. */
+  /** Handles that are used again at once are in the processor's caches: hundreds of them, one for each command of a turn, are not. */
   beginCommand(): void {
     this.strings.reset();
     this.lists.reset();

@@ -140,6 +140,8 @@ export class ModelStore implements Store {
     this.set = set as ModelWorkingSet | null;
   }
 
+  beginCommand(): void {}
+
   commit(): void {
     if (this.undo === null) throw new Error('no unit of work has begun');
     this.undo = null;
