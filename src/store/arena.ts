@@ -477,6 +477,11 @@ export class Arena {
     if ((marks[((unit >>> 5) << 2) + this.cutAt] & (1 << unit)) !== 0) this.copy(ref);
   }
 
+  /** Some of the block's marks, read so that they are in the caches when it is changed. */
+  peekMarks(ref: number): number {
+    return this.marks[ref >>> this.chunkShift][((ref & this.unitMask) >>> 5) << 2];
+  }
+
   isDirty(ref: number): boolean {
     const unit = ref & this.unitMask;
     const marks = this.marks[ref >>> this.chunkShift];

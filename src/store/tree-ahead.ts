@@ -183,15 +183,15 @@ export class TreeAhead {
     return all;
   }
 
-  /** Reads the first lines of the leaves. */
+  /** Reads the first lines of the leaves, and their marks. */
   private readLeaves(count: number): void {
-    const { refs } = this;
-    const { i32: chunks, chunkShift, unitMask } = this.arena;
+    const { refs, arena } = this;
+    const { i32: chunks, chunkShift, unitMask } = arena;
     let taken = 0;
     for (let i = 0; i < count; i++) {
       const words = chunks[refs[i] >>> chunkShift];
       const w = (refs[i] & unitMask) << 2;
-      taken ^= words[w] ^ words[w + LINE_WORDS];
+      taken ^= words[w] ^ words[w + LINE_WORDS] ^ arena.peekMarks(refs[i]);
     }
     this.taken = taken;
   }

@@ -88,6 +88,7 @@ export class ListTree extends Tree {
     if (index < this.count) this.select(index);
     else this.toEnd();
     if (this.openGap(need)) this.addToCounts(1);
+    else if (this.slot === 0 && this.isFirstLeaf()) this.beginLeaf(need);
     else this.splitFor(index, need);
     const { arena } = this;
     const chunk = this.gapRef >>> arena.chunkShift;
@@ -149,17 +150,28 @@ export class ListTree extends Tree {
     return true;
   }
 
+  /** Puts a new leaf before the first one, to be filled from its end on, and makes the gap there. */
+  private beginLeaf(need: number): void {
+    const { pageBytes } = this.pages;
+    const first = this.pages.allocate(PageType.Leaf);
+    this.setSpace(first, pageHead(PageType.Leaf), pageBytes, pageBytes);
+    this.leaf = first;
+    this.openGap(need);
+    this.addToCounts(1);
+    this.linkLeft(first, 1);
+  }
+
   /**
    * Splits the cursor's leaf, which has no room, and makes the gap for the element that is to have the
-   * position `index`. Leaves filled from either end are cut at that end and so stay full. When the
+   * position `index`. Leaves filled from the end are cut there and so stay full. When the
    * halves have no room either (the element is larger than both leave), the element gets a leaf between.
    */
   private splitFor(index: number, need: number): void {
     const small = need <= this.capacity >>> 2;
     for (let round = 0; ; round++) {
       const entries = this.entries(this.leaf);
-      const atEdge = (this.slot === entries && this.isLastLeaf()) || (this.slot === 0 && this.isFirstLeaf());
-      const halve = round === 0 && small && !atEdge && entries > 1;
+      const atEnd = this.slot === entries && this.isLastLeaf();
+      const halve = round === 0 && small && !atEnd && entries > 1;
       const middle = halve ? this.middleElement(this.leaf, entries) : this.slot;
       const left = this.leaf;
       const right = this.splitLeaf(left, middle, entries);

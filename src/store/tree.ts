@@ -111,14 +111,29 @@ export abstract class Tree extends TreeCursor {
     this.insertChild(this.height - 1, this.pathSlot[this.height - 1] + 1, number, rightCount);
   }
 
-  /** Takes what went to a new right page off the count of the page on the path. */
-  private moveCount(level: number, rightCount: number): void {
+  /** Links a page that comes before the cursor's leaf, in a tree without separators; the leaf's count includes its elements. */
+  protected linkLeft(left: number, leftCount: number): void {
+    this.selected = -1;
+    this.separatorData = 0;
+    const number = this.pages.number(left);
+    if (this.height === 0) {
+      const right = this.root;
+      this.root = number;
+      this.growRoot(leftCount, right, this.count - leftCount);
+      return;
+    }
+    this.moveCount(this.height - 1, leftCount);
+    this.insertChild(this.height - 1, this.pathSlot[this.height - 1], number, leftCount);
+  }
+
+  /** Takes what went to a new page off the count of the page on the path. */
+  private moveCount(level: number, moved: number): void {
     const { arena } = this;
     const ref = this.pathRef[level];
     arena.touch(ref);
     const w = (ref & arena.unitMask) << 2;
     const at = w + HEADER_WORDS + this.pathSlot[level] * this.innerStride + this.keyWords + 1;
-    arena.i32[ref >>> arena.chunkShift][at] -= rightCount;
+    arena.i32[ref >>> arena.chunkShift][at] -= moved;
   }
 
   private growRoot(leftCount: number, right: number, rightCount: number): void {
