@@ -199,6 +199,10 @@ export class RunningServer {
   private async openStore(): Promise<PersistentStore<Tier>> {
     const { config, logger, server } = this;
     const engine = config.text('engine') as EngineName;
+    const { latency } = server;
+    this.store.slice = (kind, work) => latency.slice(kind, Date.now(), work);
+    this.store.arena.spare.onRelease = (ms, workMs) =>
+      latency.record('memory-release', ms, workMs, Date.now());
     let told = Date.now();
     return openPersistentStore(this.store, {
       path: path.resolve(config.text('dir')),
@@ -216,7 +220,7 @@ export class RunningServer {
       },
       onWarning: (message) => logger.warn(message),
       onFatal: (error) => this.fatal(error),
-      onSlice: (kind, ms, workMs) => server.latency.record(kind, ms, workMs, Date.now()),
+      onSlice: (kind, ms, workMs) => latency.record(kind, ms, workMs, Date.now()),
     });
   }
 

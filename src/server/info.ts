@@ -163,8 +163,11 @@ function clientsSection(server: Server): InfoFields {
 }
 
 function memorySection(server: Server): InfoFields {
-  const { used, limit } = server.store.memory;
+  const { used, limit, blocks, slabs, chunks, defragmenting } = server.store.memory;
   const process_ = process.memoryUsage();
+  const resident = residentMemory();
+  // Pages of mapped files are no fragments of anything.
+  const held = resident?.anonymous ?? process_.rss;
   const peak = Math.max(server.statistics.peakMemory, used);
   let clients = 0;
   for (const client of server.clients.values()) clients += client.outputBytes + client.reader.capacity;
@@ -185,24 +188,32 @@ function memorySection(server: Server): InfoFields {
     maxmemory: limit,
     maxmemory_human: humanSize(limit),
     maxmemory_policy: server.config.text('maxmemory-policy'),
-    mem_fragmentation_ratio: (used === 0 ? 0 : process_.rss / used).toFixed(2),
-    mem_fragmentation_bytes: process_.rss - used,
+    allocator_allocated: blocks,
+    allocator_active: slabs,
+    allocator_resident: chunks,
+    allocator_frag_ratio: ratio(slabs, blocks),
+    allocator_frag_bytes: slabs - blocks,
+    allocator_rss_ratio: ratio(chunks, slabs),
+    allocator_rss_bytes: chunks - slabs,
+    rss_overhead_ratio: ratio(held, chunks),
+    rss_overhead_bytes: held - chunks,
+    mem_fragmentation_ratio: ratio(held, used),
+    mem_fragmentation_bytes: held - used,
     mem_not_counted_for_evict: 0,
     mem_clients_normal: clients,
     mem_log_buffer: server.effects?.capacity ?? 0,
     mem_allocator: 'arena',
-    active_defrag_running: 0,
+    active_defrag_running: Number(defragmenting),
     lazyfree_pending_objects: 0,
-    ...residentFields(),
+    // What the process holds of its own, and what it only maps of files; where the system tells the two apart.
+    ...(resident === null
+      ? {}
+      : { used_memory_anonymous: resident.anonymous, used_memory_file_backed: resident.fileBacked }),
   };
 }
 
-/** What the process holds of its own, and what it only maps of files; where the system tells the two apart. */
-function residentFields(): InfoFields {
-  const resident = residentMemory();
-  return resident === null
-    ? {}
-    : { used_memory_anonymous: resident.anonymous, used_memory_file_backed: resident.fileBacked };
+function ratio(a: number, b: number): string {
+  return (b === 0 ? 0 : a / b).toFixed(2);
 }
 
 function persistenceSection(server: Server): InfoFields {
@@ -249,6 +260,7 @@ function statsSection(server: Server): InfoFields {
     tracking_total_keys: tracking.keyCount,
     tracking_total_items: tracking.items,
     tracking_total_prefixes: tracking.prefixCount,
+    active_defrag_hits: server.store.memory.movedBlocks,
     unexpected_error_replies: statistics.unexpectedErrors,
     total_error_replies: statistics.errorReplies,
     client_query_buffer_limit_disconnections: statistics.clientsClosedByQueryLimit,

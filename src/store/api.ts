@@ -163,11 +163,25 @@ export interface Store {
   prefetched(): void;
   /** One slice of background work (freeing dropped values, purging); true while there is more. */
   backgroundSlice(budgetMs: number): boolean;
-  /**
-   * Bytes: what the tier holds now and may hold (`tier-memory`); of it, what could leave for the engine
-   * if room were needed, now or after a checkpoint.
-   */
-  readonly memory: { readonly used: number; limit: number; readonly evictable: number };
+  /** One slice of making memory usable that values have left behind, and of giving it back to the system; true while there is more. */
+  defragment(budgetMs: number): boolean;
+  readonly memory: StoreMemory;
+}
+
+/** Bytes. */
+export interface StoreMemory {
+  /** What the tier holds now and may hold (`tier-memory`). */
+  readonly used: number;
+  limit: number;
+  /** Of it, what could leave for the engine if room were needed, now or after a checkpoint. */
+  readonly evictable: number;
+  /** Blocks in use, the slabs that they lie in, and the chunks that are held, in use or not. */
+  readonly blocks: number;
+  readonly slabs: number;
+  readonly chunks: number;
+  /** Blocks are being moved together; how many have been since the start. */
+  readonly defragmenting: boolean;
+  readonly movedBlocks: number;
 }
 
 /** Most keys of one prefetch: the records of more would push each other out of the processor's nearest cache. */

@@ -1,6 +1,6 @@
 /**
- * The memory that all stored data lies in: chunks outside the JS heap, cut into blocks by a slab
- * allocator, with the marks that checkpoints go by.
+ * The memory that all stored data lies in: blocks (`slabs.ts`) with the marks that checkpoints, eviction, the
+ * undo journal and snapshots go by.
  *
  * A block is named by its **reference**: its address in units of 16 bytes, a 32-bit number kept as a
  * signed integer (so the upper half of 64 GB is negative; 0 names nothing). For a reference `ref` the
@@ -15,144 +15,44 @@
  * since it last came by. The marks of 32 units are four words side by side, so that a change of a block waits for one line of memory only. When a cut
  * begins, dirty and cut words exchange their meaning: no mark is moved.
  */
-import { SLICE_PADDING } from '../bytes/slice.ts';
 import { OutOfTierError } from './api.ts';
-import type { ArenaSnapshot } from './arena-snapshot.ts';
+import { MARK_WORDS } from './chunks.ts';
 import type { Journal } from './journal.ts';
+import { classFor, MAX_SHARED_BYTES, PAGE_CLASS, SLAB_BYTES, UNIT_BYTES } from './size-classes.ts';
+import { Slabs, type SlabOptions } from './slabs.ts';
 
-const UNIT_BYTES = 16;
-const UNIT_SHIFT = 4;
-
-/** Slabs are aligned runs of this size, each holding blocks of one class. */
-export const SLAB_BYTES = 64 * 1024;
-const SLAB_UNIT_SHIFT = 12;
-const SLAB_UNIT_MASK = (1 << SLAB_UNIT_SHIFT) - 1;
-
-/** A page of a collection, and the only size whose slabs hold nothing else. */
-export const PAGE_BYTES = 1984;
-
-/** What a block is, in bits 31..30 of its first word. Only records and pages have rows in the engine. */
-export const Kind = { Free: 0, Record: 1, Page: 2, Plain: 3 } as const;
-export type Kind = (typeof Kind)[keyof typeof Kind];
-export const KIND_SHIFT = 30;
+export { classUnits, PAGE_BYTES, SLAB_BYTES } from './size-classes.ts';
+export { Kind, KIND_SHIFT, SLAB_RUN, SLAB_RUN_REST, type SlabTables } from './slabs.ts';
 
 /** A change opens slabs of classes that it did not know of beforehand: its record, a segment of the key table, pages. */
 const RESERVE_MARGIN = 4 * SLAB_BYTES;
 
-/** Words of marks for 32 units, and which of them holds the flight marks; those of dirty and cut change. */
-const MARK_WORDS = 4;
+/** Which words of marks hold those of flight and use; those of dirty and cut change. */
 const FLIGHT_AT = 2;
 const USED_AT = 3;
 /** Bytes of marks for a byte of memory. */
 export const MARKS_SHARE = MARK_WORDS / 8 / UNIT_BYTES;
 
-/** References are 32 bits of 16-byte units. */
-const MAX_ARENA_BYTES = 2 ** 32 * UNIT_BYTES;
-
-/*
- * Size classes: every multiple of 16 up to 256, eight to a doubling up to 2 KB (at most 1/8 wasted),
- * then what divides a slab evenly, down to two blocks a slab. Larger blocks are runs of whole slabs.
- */
-const CLASS_BYTES = sizeClasses();
-const CLASS_COUNT = CLASS_BYTES.length;
-const PAGE_CLASS = CLASS_COUNT - 1;
-/** Largest block that shares its slab. */
-const MAX_SHARED_BYTES = SLAB_BYTES / 2;
-/** Class by size in units. */
-const CLASS_OF_UNITS = classOfUnits();
-const CLASS_UNITS = Int32Array.from(CLASS_BYTES, (bytes) => bytes >>> UNIT_SHIFT);
-const CLASS_CAPACITY = Int32Array.from(CLASS_BYTES, (bytes) => Math.floor(SLAB_BYTES / bytes));
-
-/** In the class table: a slab that belongs to nobody, the first slab of a run, a further one. */
-const SLAB_FREE = 0;
-export const SLAB_RUN = 254;
-export const SLAB_RUN_REST = 255;
-
-/** Entry 0 is unused: class 0 marks a free slab. The last entry is the class of pages. */
-function sizeClasses(): number[] {
-  const sizes = [0];
-  for (let bytes = UNIT_BYTES; bytes <= 256; bytes += UNIT_BYTES) sizes.push(bytes);
-  for (let base = 256; base < 2048; base *= 2) {
-    for (let step = 1; step <= 8; step++) sizes.push(base + (base / 8) * step);
-  }
-  for (let perSlab = 31; perSlab >= 2; perSlab--) {
-    const bytes = Math.floor(SLAB_BYTES / perSlab / UNIT_BYTES) * UNIT_BYTES;
-    if (bytes >= (sizes.at(-1) as number) * 1.05) sizes.push(bytes);
-  }
-  sizes.push(PAGE_BYTES);
-  return sizes;
-}
-
-function classOfUnits(): Uint8Array {
-  const classes = new Uint8Array(MAX_SHARED_BYTES / UNIT_BYTES + 1);
-  for (let units = 0, cls = 1; units < classes.length; units++) {
-    if (units * UNIT_BYTES > CLASS_BYTES[cls]) cls++;
-    classes[units] = cls;
-  }
-  return classes;
-}
-
 /** A walk through the cut looks at the clock after so many stretches of 32 units, of which a copied block counts as several. */
 const STEPS_A_LOOK = 2048;
 const COPY_STEPS = 32;
 
-const NO_BYTES = Buffer.from(new ArrayBuffer(0));
-const NO_WORDS = new Int32Array(0);
-const NO_VIEW = new DataView(NO_BYTES.buffer);
-
-/** How the slabs are cut into blocks, by slab number. */
-export interface SlabTables {
-  /** Size class, 0 for a free slab, SLAB_RUN and SLAB_RUN_REST. */
-  classes: Uint8Array;
-  /** Blocks in use; of the first slab of a run its slabs. */
-  live: Uint16Array;
-  /** Units from here on were never handed out. */
-  fresh: Uint16Array;
-}
-
-/** Units of a block of a size class; 0 for what is none. */
-export function classUnits(cls: number): number {
-  return cls < CLASS_COUNT ? CLASS_UNITS[cls] : 0;
-}
-
-export interface ArenaOptions {
-  /** Power of two, at least two slabs; 64 MB unless a test lowers it. */
-  chunkBytes?: number;
-  /** Chunks are numbered from here on: lets a test work at the upper end of the references. */
-  firstChunk?: number;
+export interface ArenaOptions extends SlabOptions {
   /** Bytes of slabs after which `reserve` refuses. */
   limit?: number;
 }
 
-export class Arena {
-  readonly chunkBytes: number;
-  /** Bits of a reference below the chunk number. */
-  readonly chunkShift: number;
-  readonly unitMask: number;
-
-  /** The chunks' memory, by chunk number, three ways; each keeps SLICE_PADDING readable bytes at its end. */
-  readonly u8: Buffer[];
-  readonly i32: Int32Array[];
-  readonly view: DataView[];
-
+export class Arena extends Slabs {
   /** Bytes that `reserve` keeps slabs within. */
   limit: number;
-  /** Bytes in slabs that are in use, whole. */
-  slabBytes = 0;
   /** Bytes of the directories of key tables, which lie beside the slabs. */
   directoryBytes = 0;
-  /** Bytes in blocks that are in use, whole. */
-  blockBytes = 0;
-  /** Bytes of chunks held, used or not. */
-  committedBytes = 0;
   /** Bytes in blocks marked dirty, and in blocks of the cut that are still to be copied out. */
   dirtyBytes = 0;
   cutBytes = 0;
 
   /** Writes the row of a block of the cut, before the block changes. Set by the tier. */
   copyOut: (ref: number) => void = () => {};
-  /** What is to be kept as it was while it is read; see ArenaSnapshot. */
-  snapshot: ArenaSnapshot | null = null;
   /** Called when `bytes` more do not fit; throws. */
   onFull: (bytes: number) => void = () => {
     throw new OutOfTierError(`the memory tier is full (tier-memory ${this.limit} bytes)`);
@@ -161,27 +61,6 @@ export class Arena {
   /** Takes notes while a unit of work may have to be undone; null while not. */
   journal: Journal | null = null;
 
-  private readonly firstChunk: number;
-  private readonly maxChunks: number;
-  private readonly slabsPerChunk: number;
-  /** Slabs in use, by chunk; -1 where there is no chunk. */
-  private readonly chunkSlabs: Int32Array;
-  private emptyChunks = 0;
-
-  /** By slab number (ref >>> 12): class; blocks in use (run: its slabs); first free block + 1; units never handed out from. */
-  private readonly slabClass: Uint8Array;
-  private readonly slabLive: Uint16Array;
-  private readonly slabFree: Uint16Array;
-  private readonly slabFresh: Uint16Array;
-  /** Links of the list of free slabs and of each class's list of slabs with room; 0 ends a list (slab 0 is never used). */
-  private readonly next: Int32Array;
-  private readonly previous: Int32Array;
-  private readonly roomy = new Int32Array(CLASS_COUNT);
-  private freeSlab = 0;
-  private readonly classBlocks = new Int32Array(CLASS_COUNT);
-
-  /** By chunk; four words for 32 units. */
-  private readonly marks: Int32Array[];
   /** Which of the four words are the dirty and the cut marks. */
   private dirtyAt = 0;
   private cutAt = 1;
@@ -192,34 +71,9 @@ export class Arena {
   private walkWord = 0;
 
   constructor(options: ArenaOptions = {}) {
-    this.chunkBytes = options.chunkBytes ?? 64 * 1024 * 1024;
-    const chunkBits = 31 - Math.clz32(this.chunkBytes);
-    if (this.chunkBytes !== 2 ** chunkBits || this.chunkBytes < 2 * SLAB_BYTES) {
-      throw new RangeError(
-        `chunk size ${this.chunkBytes}: a power of two of at least ${2 * SLAB_BYTES} is needed`,
-      );
-    }
-    this.chunkShift = chunkBits - UNIT_SHIFT;
-    this.unitMask = (1 << this.chunkShift) - 1;
-    this.firstChunk = options.firstChunk ?? 0;
-    this.maxChunks = MAX_ARENA_BYTES / this.chunkBytes;
+    super(options);
     this.limit = options.limit ?? Infinity;
-    this.slabsPerChunk = this.chunkBytes / SLAB_BYTES;
-    const slabs = MAX_ARENA_BYTES / SLAB_BYTES;
-    this.slabClass = new Uint8Array(slabs);
-    this.slabLive = new Uint16Array(slabs);
-    this.slabFree = new Uint16Array(slabs);
-    this.slabFresh = new Uint16Array(slabs);
-    this.next = new Int32Array(slabs);
-    this.previous = new Int32Array(slabs);
-    this.u8 = [];
-    this.i32 = [];
-    this.view = [];
-    this.marks = [];
-    this.chunkSlabs = new Int32Array(this.maxChunks).fill(-1);
     this.flightBlocks = new Int32Array(this.maxChunks);
-    for (let chunk = 0; chunk < this.firstChunk; chunk++)
-      this.placeChunk(chunk, NO_BYTES, NO_WORDS, NO_VIEW, 0);
   }
 
   /** Makes sure that about `bytes` more fit; called before a change begins. Throws OutOfTierError, or a fault when room can be made. */
@@ -234,32 +88,15 @@ export class Arena {
 
   /** A block of at least `bytes`, its content undefined, without marks. */
   alloc(bytes: number): number {
-    if (bytes > MAX_SHARED_BYTES) return this.allocRun(Math.ceil(bytes / SLAB_BYTES));
-    return this.allocClass(CLASS_OF_UNITS[(bytes + UNIT_BYTES - 1) >>> UNIT_SHIFT]);
+    if (bytes > MAX_SHARED_BYTES) return this.noted(this.takeRun(Math.ceil(bytes / SLAB_BYTES)));
+    return this.noted(this.take(classFor(bytes)));
   }
 
   allocPage(): number {
-    return this.allocClass(PAGE_CLASS);
+    return this.noted(this.take(PAGE_CLASS));
   }
 
-  private allocClass(cls: number): number {
-    let slab = this.roomy[cls];
-    if (slab === 0) slab = this.openSlab(cls);
-    let unit = this.slabFree[slab];
-    if (unit !== 0) {
-      unit--;
-      const free = (slab << SLAB_UNIT_SHIFT) | unit;
-      if (this.snapshot !== null) this.snapshot.keepFree(free);
-      this.slabFree[slab] = this.i32[free >>> this.chunkShift][(free & this.unitMask) << 2];
-    } else {
-      unit = this.slabFresh[slab];
-      if (this.snapshot !== null) this.snapshot.keepFree((slab << SLAB_UNIT_SHIFT) | unit);
-      this.slabFresh[slab] = unit + CLASS_UNITS[cls];
-    }
-    if (++this.slabLive[slab] === CLASS_CAPACITY[cls]) this.unlinkRoomy(slab, cls);
-    this.classBlocks[cls]++;
-    this.blockBytes += CLASS_BYTES[cls];
-    const ref = (slab << SLAB_UNIT_SHIFT) | unit;
+  private noted(ref: number): number {
     if (this.journal !== null) this.journal.allocated(ref);
     return ref;
   }
@@ -269,189 +106,40 @@ export class Arena {
     if (this.journal !== null && this.journal.retains(ref)) return;
     this.clearMarks(ref);
     if (this.snapshot !== null) this.snapshot.keep(ref);
-    const slab = ref >>> SLAB_UNIT_SHIFT;
-    const cls = this.slabClass[slab];
-    if (cls >= SLAB_RUN) {
-      this.i32[ref >>> this.chunkShift][(ref & this.unitMask) << 2] = 0;
-      this.freeRun(slab);
-      return;
+    this.give(ref);
+  }
+
+  /**
+   * Moves a block to another place, its marks with it (what is in the cut is copied out first), and returns
+   * that; what leads to the block is the caller's. Between units of work.
+   */
+  relocate(ref: number): number {
+    this.preserve(ref);
+    const to = this.takeLike(ref);
+    const words = this.sizeOf(ref) >>> 2;
+    const from = (ref & this.unitMask) << 2;
+    const i32 = this.i32[ref >>> this.chunkShift];
+    this.i32[to >>> this.chunkShift].set(i32.subarray(from, from + words), (to & this.unitMask) << 2);
+    this.copyMarks(ref, to);
+    this.free(ref);
+    return to;
+  }
+
+  private copyMarks(from: number, to: number): void {
+    const unit = from & this.unitMask;
+    const marks = this.marks[from >>> this.chunkShift];
+    const at = (unit >>> 5) << 2;
+    const bit = 1 << unit;
+    const toUnit = to & this.unitMask;
+    const toMarks = this.marks[to >>> this.chunkShift];
+    const toAt = (toUnit >>> 5) << 2;
+    const toBit = 1 << toUnit;
+    for (const word of [this.dirtyAt, FLIGHT_AT, USED_AT]) {
+      if ((marks[at + word] & bit) === 0) toMarks[toAt + word] &= ~toBit;
+      else toMarks[toAt + word] |= toBit;
     }
-    this.i32[ref >>> this.chunkShift][(ref & this.unitMask) << 2] = this.slabFree[slab];
-    this.slabFree[slab] = (ref & SLAB_UNIT_MASK) + 1;
-    this.classBlocks[cls]--;
-    this.blockBytes -= CLASS_BYTES[cls];
-    const live = --this.slabLive[slab];
-    if (live === CLASS_CAPACITY[cls] - 1) this.linkRoomy(slab, cls);
-    if (live === 0) {
-      this.unlinkRoomy(slab, cls);
-      this.releaseSlab(slab);
-    }
-  }
-
-  /** Copies of the slab tables, up to the last chunk. */
-  slabTables(): SlabTables {
-    const slabs = this.u8.length * this.slabsPerChunk;
-    return {
-      classes: this.slabClass.slice(0, slabs),
-      live: this.slabLive.slice(0, slabs),
-      fresh: this.slabFresh.slice(0, slabs),
-    };
-  }
-
-  /** Bytes of the block at `ref`, at least what was asked for. */
-  sizeOf(ref: number): number {
-    const slab = ref >>> SLAB_UNIT_SHIFT;
-    const cls = this.slabClass[slab];
-    return cls === SLAB_RUN ? this.slabLive[slab] * SLAB_BYTES : CLASS_BYTES[cls];
-  }
-
-  /** Bytes that a block for `bytes` takes. */
-  sizeFor(bytes: number): number {
-    if (bytes > MAX_SHARED_BYTES) return Math.ceil(bytes / SLAB_BYTES) * SLAB_BYTES;
-    return CLASS_BYTES[CLASS_OF_UNITS[(bytes + UNIT_BYTES - 1) >>> UNIT_SHIFT]];
-  }
-
-  /** Blocks in use by block size, for INFO and tests. */
-  classes(): { bytes: number; blocks: number }[] {
-    return CLASS_BYTES.map((bytes, cls) => ({ bytes, blocks: this.classBlocks[cls] })).slice(1);
-  }
-
-  private openSlab(cls: number): number {
-    if (this.freeSlab === 0) this.addChunk();
-    const slab = this.freeSlab;
-    this.takeSlab(slab);
-    this.slabClass[slab] = cls;
-    this.slabLive[slab] = 0;
-    this.slabFree[slab] = 0;
-    this.slabFresh[slab] = 0;
-    this.linkRoomy(slab, cls);
-    return slab;
-  }
-
-  private linkRoomy(slab: number, cls: number): void {
-    const head = this.roomy[cls];
-    this.next[slab] = head;
-    this.previous[slab] = 0;
-    this.previous[head] = slab;
-    this.roomy[cls] = slab;
-  }
-
-  private unlinkRoomy(slab: number, cls: number): void {
-    const next = this.next[slab];
-    const previous = this.previous[slab];
-    this.previous[next] = previous;
-    if (previous === 0) this.roomy[cls] = next;
-    else this.next[previous] = next;
-  }
-
-  private takeSlab(slab: number): void {
-    const next = this.next[slab];
-    const previous = this.previous[slab];
-    this.previous[next] = previous;
-    if (previous === 0) this.freeSlab = next;
-    else this.next[previous] = next;
-    const chunk = Math.floor(slab / this.slabsPerChunk);
-    if (this.chunkSlabs[chunk]++ === 0) this.emptyChunks--;
-    this.slabBytes += SLAB_BYTES;
-  }
-
-  private listFreeSlab(slab: number): void {
-    this.slabClass[slab] = SLAB_FREE;
-    this.next[slab] = this.freeSlab;
-    this.previous[slab] = 0;
-    this.previous[this.freeSlab] = slab;
-    this.freeSlab = slab;
-  }
-
-  private releaseSlab(slab: number): void {
-    if (this.snapshot !== null) this.snapshot.settle(slab);
-    this.listFreeSlab(slab);
-    this.slabBytes -= SLAB_BYTES;
-    const chunk = Math.floor(slab / this.slabsPerChunk);
-    if (--this.chunkSlabs[chunk] === 0) {
-      // One empty chunk stays, so that work around a chunk's edge does not map and unmap it again and again.
-      if (this.emptyChunks > 0) this.dropChunk(chunk);
-      else this.emptyChunks++;
-    }
-  }
-
-  private allocRun(slabs: number): number {
-    const first = this.findRun(slabs);
-    for (let slab = first; slab < first + slabs; slab++) {
-      this.takeSlab(slab);
-      this.slabClass[slab] = SLAB_RUN_REST;
-    }
-    this.slabClass[first] = SLAB_RUN;
-    this.slabLive[first] = slabs;
-    this.blockBytes += slabs * SLAB_BYTES;
-    const ref = first << SLAB_UNIT_SHIFT;
-    if (this.journal !== null) this.journal.allocated(ref);
-    return ref;
-  }
-
-  private findRun(slabs: number): number {
-    if (slabs > this.slabsPerChunk - 1) {
-      throw new OutOfTierError(`a block of ${slabs * SLAB_BYTES} bytes is larger than a chunk`);
-    }
-    for (let chunk = this.firstChunk; chunk < this.u8.length; chunk++) {
-      if (this.chunkSlabs[chunk] < 0 || this.slabsPerChunk - this.chunkSlabs[chunk] < slabs) continue;
-      const first = this.findRunIn(chunk, slabs);
-      if (first !== 0) return first;
-    }
-    return this.findRunIn(this.addChunk(), slabs);
-  }
-
-  private findRunIn(chunk: number, slabs: number): number {
-    const begin = chunk * this.slabsPerChunk;
-    let run = 0;
-    for (let slab = Math.max(1, begin); slab < begin + this.slabsPerChunk; slab++) {
-      run = this.slabClass[slab] === SLAB_FREE ? run + 1 : 0;
-      if (run === slabs) return slab - slabs + 1;
-    }
-    return 0;
-  }
-
-  private freeRun(first: number): void {
-    const slabs = this.slabLive[first];
-    this.blockBytes -= slabs * SLAB_BYTES;
-    for (let slab = first + slabs - 1; slab >= first; slab--) this.releaseSlab(slab);
-  }
-
-  private addChunk(): number {
-    let chunk = this.firstChunk;
-    while (chunk < this.u8.length && this.chunkSlabs[chunk] >= 0) chunk++;
-    if (chunk === this.maxChunks) throw new OutOfTierError('the memory tier is at its end, 64 GB');
-    const memory = new ArrayBuffer(this.chunkBytes + SLICE_PADDING);
-    const markWords = (this.chunkBytes / UNIT_BYTES / 32) * MARK_WORDS;
-    this.placeChunk(chunk, Buffer.from(memory), new Int32Array(memory), new DataView(memory), markWords);
-    this.chunkSlabs[chunk] = 0;
-    this.emptyChunks++;
-    this.committedBytes += this.chunkBytes;
-    const begin = chunk * this.slabsPerChunk;
-    for (let slab = begin + this.slabsPerChunk - 1; slab >= Math.max(1, begin); slab--)
-      this.listFreeSlab(slab);
-    return chunk;
-  }
-
-  private dropChunk(chunk: number): void {
-    const begin = chunk * this.slabsPerChunk;
-    for (let slab = Math.max(1, begin); slab < begin + this.slabsPerChunk; slab++) {
-      const next = this.next[slab];
-      const previous = this.previous[slab];
-      this.previous[next] = previous;
-      if (previous === 0) this.freeSlab = next;
-      else this.next[previous] = next;
-    }
-    this.placeChunk(chunk, NO_BYTES, NO_WORDS, NO_VIEW, 0);
-    this.chunkSlabs[chunk] = -1;
-    this.committedBytes -= this.chunkBytes;
-  }
-
-  private placeChunk(chunk: number, u8: Buffer, i32: Int32Array, view: DataView, markWords: number): void {
-    this.u8[chunk] = u8;
-    this.i32[chunk] = i32;
-    this.view[chunk] = view;
-    this.marks[chunk] = markWords === 0 ? NO_WORDS : new Int32Array(markWords);
+    if ((marks[at + this.dirtyAt] & bit) !== 0) this.dirtyBytes += this.sizeOf(to);
+    if ((marks[at + FLIGHT_AT] & bit) !== 0) this.flightBlocks[to >>> this.chunkShift]++;
   }
 
   /** Before every change of a block that has a row: copies it out if it is in the cut, and marks it dirty. */
@@ -510,44 +198,6 @@ export class Arena {
     if ((marks[at] & (1 << unit)) === 0) return false;
     marks[at] &= ~(1 << unit);
     return true;
-  }
-
-  get slabsInUse(): number {
-    return this.slabBytes / SLAB_BYTES;
-  }
-
-  /** The next slab after `slab` with blocks in use; 0 after the last. */
-  nextSlab(slab: number): number {
-    const end = this.u8.length * this.slabsPerChunk;
-    for (slab = Math.max(slab + 1, this.firstChunk * this.slabsPerChunk); slab < end; slab++) {
-      const cls = this.slabClass[slab];
-      if (
-        cls !== SLAB_FREE &&
-        cls !== SLAB_RUN_REST &&
-        this.u8[Math.floor(slab / this.slabsPerChunk)].length > 0
-      )
-        return slab;
-    }
-    return 0;
-  }
-
-  /** Gives `visit`, which may free it, every block in use of a slab. */
-  forEachBlock(slab: number, visit: (ref: number) => void): void {
-    const first = slab << SLAB_UNIT_SHIFT;
-    const cls = this.slabClass[slab];
-    if (cls === SLAB_RUN) {
-      visit(first);
-      return;
-    }
-    const words = this.i32[first >>> this.chunkShift];
-    const fresh = this.slabFresh[slab];
-    for (let unit = 0; unit < fresh; unit += CLASS_UNITS[cls]) {
-      const ref = first | unit;
-      if (words[(ref & this.unitMask) << 2] >>> KIND_SHIFT === Kind.Free) continue;
-      visit(ref);
-      // Freeing the last block gives the slab back, and perhaps its chunk.
-      if (this.slabClass[slab] !== cls) return;
-    }
   }
 
   private clearMarks(ref: number): void {

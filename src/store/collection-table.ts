@@ -5,7 +5,8 @@
  * A slot is a volatile number of a collection, written in each of its pages, so that a page can be
  * led back to its row key (id, number) and to its record. A page table is a radix tree of plain
  * blocks of 32-bit references, 512 to a node, up to three levels; while there is one node it grows by
- * doubling, so that the table of a small collection is small. Reference 0: no page in memory.
+ * doubling, so that the table of a small collection is small. Reference 0: no page in memory. Words of a
+ * node: kind, slot, number of the first page below it, levels below it, then the references.
  */
 import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
 import { Residents } from './residents.ts';
@@ -42,7 +43,7 @@ export class CollectionTable {
   private readonly freeSlots: number[] = [];
   /** Slots of dropped collections; the one whose pages are being freed (0: none), and its next number. */
   private readonly dropped: number[] = [];
-  private freeing = 0;
+  private freeingSlot = 0;
   private freeNumber = 0;
 
   constructor(arena: Arena, residents = new Residents(arena)) {
@@ -76,7 +77,7 @@ export class CollectionTable {
     this.levels[slot] = 1;
     this.entries[slot] = FIRST_ENTRIES;
     this.resident[slot] = 0;
-    this.root[slot] = this.newNode(FIRST_ENTRIES, slot);
+    this.root[slot] = this.newNode(FIRST_ENTRIES, slot, 0, 0);
     return slot;
   }
 
@@ -105,13 +106,15 @@ export class CollectionTable {
     this.id = copyInto(new Float64Array(larger), this.id);
   }
 
-  private newNode(entries: number, slot: number): number {
+  private newNode(entries: number, slot: number, first: number, level: number): number {
     const ref = this.arena.alloc((entries + NODE_HEADER_WORDS) * 4);
     const i32 = this.arena.i32[ref >>> this.arena.chunkShift];
     const w = (ref & this.arena.unitMask) << 2;
     i32.fill(0, w, w + entries + NODE_HEADER_WORDS);
     i32[w] = Kind.Plain << KIND_SHIFT;
     i32[w + 1] = slot;
+    i32[w + 2] = first;
+    i32[w + 3] = level;
     return ref;
   }
 
@@ -151,7 +154,8 @@ export class CollectionTable {
       const entry = (number >>> (NODE_SHIFT * level)) & NODE_MASK;
       let child = this.read(node, entry);
       if (child === 0) {
-        child = this.newNode(NODE_ENTRIES, slot);
+        const first = number & -(1 << (NODE_SHIFT * level));
+        child = this.newNode(NODE_ENTRIES, slot, first, level - 1);
         this.write(node, entry, child);
       }
       node = child;
@@ -159,6 +163,41 @@ export class CollectionTable {
     const before = this.read(node, number & NODE_MASK);
     if ((before === 0) !== (ref === 0)) this.count(slot, ref === 0 ? -1 : 1);
     this.write(node, number & NODE_MASK, ref);
+  }
+
+  /** Moves a block to where `relocate` says: a page, unless its collection is gone. False when nothing leads to it. */
+  movePage(ref: number, relocate: (ref: number) => number): boolean {
+    const { arena } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const w = (ref & arena.unitMask) << 2;
+    const slot = i32[w + 3];
+    const number = i32[w + 2];
+    if (this.record[slot] === 0 || this.find(slot, number) !== ref) return false;
+    this.shape++;
+    this.place(slot, number, relocate(ref));
+    return true;
+  }
+
+  /** The same with a node of a page table. */
+  moveNode(ref: number, relocate: (ref: number) => number): boolean {
+    const { arena } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const w = (ref & arena.unitMask) << 2;
+    const slot = i32[w + 1];
+    if (this.record[slot] === 0) return false;
+    if (this.root[slot] === ref) {
+      this.root[slot] = relocate(ref);
+      return true;
+    }
+    const first = i32[w + 2];
+    const level = i32[w + 3] + 1;
+    let parent = this.root[slot];
+    for (let above = this.levels[slot] - 1; above > level && parent !== 0; above--)
+      parent = this.read(parent, (first >>> (NODE_SHIFT * above)) & NODE_MASK);
+    const entry = (first >>> (NODE_SHIFT * level)) & NODE_MASK;
+    if (parent === 0 || this.read(parent, entry) !== ref) return false;
+    this.write(parent, entry, relocate(ref));
+    return true;
   }
 
   private count(slot: number, pages: number): void {
@@ -188,8 +227,8 @@ export class CollectionTable {
     const whole = entries === NODE_ENTRIES;
     if (whole && this.levels[slot] === MAX_LEVELS) throw new RangeError('a collection has too many pages');
     const larger = whole ? FIRST_ENTRIES : entries * 2;
-    const root = this.newNode(larger, slot);
     const levels = this.levels[slot];
+    const root = this.newNode(larger, slot, 0, whole ? levels : levels - 1);
     arena.journal?.onRollback(() => {
       this.root[slot] = old;
       this.entries[slot] = entries;
@@ -216,24 +255,29 @@ export class CollectionTable {
     this.dropped.push(slot);
   }
 
+  /** Pages of dropped collections are still to be freed. */
+  get freeing(): boolean {
+    return this.freeingSlot !== 0 || this.dropped.length > 0;
+  }
+
   /** Frees about `pages` pages of dropped collections; true while there are more. */
   freeSlice(pages: number): boolean {
     for (let left = pages; left > 0; left--) {
-      if (this.freeing === 0) {
-        this.freeing = this.dropped.pop() ?? 0;
+      if (this.freeingSlot === 0) {
+        this.freeingSlot = this.dropped.pop() ?? 0;
         this.freeNumber = 0;
-        if (this.freeing === 0) return false;
+        if (this.freeingSlot === 0) return false;
       }
-      const slot = this.freeing;
+      const slot = this.freeingSlot;
       if (this.freeNumber < this.capacity(slot)) {
         this.freeNumber += this.freeStep(slot, this.freeNumber);
         continue;
       }
       this.arena.free(this.root[slot]);
       this.release(slot);
-      this.freeing = 0;
+      this.freeingSlot = 0;
     }
-    return this.freeing !== 0 || this.dropped.length > 0;
+    return this.freeing;
   }
 
   /** Frees the page of a number, or passes over a stretch without pages; returns how many numbers that was. */

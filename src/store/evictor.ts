@@ -11,6 +11,7 @@ import type { Keyspace } from './keyspace.ts';
 import { FLAG_DAMAGED, FLAG_TREE, TYPE_MASK, TYPE_SHIFT, TYPE_SYSTEM } from './record.ts';
 import type { Residents } from './residents.ts';
 import type { RowWriter } from './row-format.ts';
+import type { SliceOf } from './slice-clock.ts';
 
 /** CPU time of one slice. */
 const SLICE_MS = 2;
@@ -28,18 +29,20 @@ export const OVERDRAFT_BYTES = 128 * 1024 * 1024;
 /** What an arena of any limit may hold: dirty rows and what one command needs. */
 export const WORKING_BYTES = 16 * 1024 * 1024;
 
+type Outcome = 'done' | 'more' | 'nothing';
+
 export interface EvictorGround {
   readonly arena: Arena;
   readonly collections: CollectionTable;
   readonly residents: Residents;
   readonly rows: RowWriter;
+  readonly slice: SliceOf;
   keyspaceOf(record: number): Keyspace | undefined;
 }
 
 export class Evictor {
   evictedKeys = 0;
   evictedPages = 0;
-  longestSliceMs = 0;
   /** Bytes of slabs from which on the hand moves. */
   from = Infinity;
   /** Bytes of slabs that commands may fill. */
@@ -132,12 +135,16 @@ export class Evictor {
    * Moves the hand for about `budgetMs` or until slabs take at most `target` bytes. `nothing`: it went
    * round without finding a block that could leave.
    */
-  sweep(budgetMs: number, target: number): 'done' | 'more' | 'nothing' {
+  sweep(budgetMs: number, target: number): Outcome {
+    return this.ground.slice('eviction', () => this.sweepUntil(budgetMs, target));
+  }
+
+  private sweepUntil(budgetMs: number, target: number): Outcome {
     const { arena } = this;
     const started = performance.now();
     let slabs = 0;
     let idle = 0;
-    let outcome: 'done' | 'more' | 'nothing' = 'done';
+    let outcome: Outcome = 'done';
     while (arena.slabBytes > target) {
       this.slab = arena.nextSlab(this.slab);
       const { moved } = this;
@@ -152,9 +159,7 @@ export class Evictor {
         break;
       }
     }
-    const ended = performance.now();
-    if (outcome === 'nothing') this.restsUntil = ended + REST_MS;
-    this.longestSliceMs = Math.max(this.longestSliceMs, ended - started);
+    if (outcome === 'nothing') this.restsUntil = performance.now() + REST_MS;
     return outcome;
   }
 

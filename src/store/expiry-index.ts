@@ -174,6 +174,14 @@ export class ExpiryIndex {
     return record;
   }
 
+  /** Moves the root's record to where `relocate` says. False when `record` is not that. */
+  move(record: number, relocate: (ref: number) => number): boolean {
+    if (record !== this.record) return false;
+    this.record = relocate(record);
+    this.ground.collections.setRecord(this.words()[this.at() - TREE_PREFIX_BYTES / 4], this.record);
+    return true;
+  }
+
   private setRecord(record: number): void {
     const old = this.record;
     this.ground.arena.journal?.onRollback(() => (this.record = old));

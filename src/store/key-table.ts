@@ -14,7 +14,7 @@ import { Kind, KIND_SHIFT, type Arena } from './arena.ts';
 import { FLAG_DEADLINE, KEY_LENGTH_MASK, RECORD_HEADER_BYTES } from './record.ts';
 
 /*
- * A segment: word 0 kind, word 1 overflow segment or 0, then slots, numbered from 1, of two words each.
+ * A segment: word 0 kind and SEGMENT, word 1 overflow segment or 0, then slots, numbered from 1, of two words each.
  * What is asked of every segment at every access is beside the directory, where it stays in the
  * cache, and not in the segment's head, which would be one more line of memory to wait for. Overflow
  * segments have the number of their slots in use in bits 18..8 of word 0.
@@ -23,6 +23,8 @@ const SEGMENT_SLOTS = 1024;
 const SLOT_MASK = SEGMENT_SLOTS - 1;
 const SEGMENT_BYTES = SEGMENT_SLOTS * 8;
 const SEGMENT_WORDS = SEGMENT_SLOTS * 2;
+/** Tells segments from other blocks of kind Plain. */
+const SEGMENT = 1 << 29;
 const USED_SHIFT = 8;
 const USED_MASK = 0x7ff;
 /** Beside the directory: hash bits that are the same in all of the segment; it has overflow segments. */
@@ -47,6 +49,17 @@ const HEADER_WORDS = RECORD_HEADER_BYTES / 4;
 const DEADLINE_WORD_SHIFT = 25;
 /** Masks of the 0 to 3 last bytes of a key in its last word. */
 const TAIL_MASK = Int32Array.of(0, 0xff, 0xffff, 0xffffff);
+
+/** The first word of a block of kind Plain is that of a segment. */
+export function isSegment(head: number): boolean {
+  return (head & SEGMENT) !== 0;
+}
+
+/** Where a slot in use of the segment at `base`, a hash and a record, stands in the words of its chunk; -1 when there is none. */
+export function slotOfSegment(words: Int32Array, base: number): number {
+  for (let at = base + 2; at < base + SEGMENT_WORDS; at += 2) if (words[at + 1] !== 0) return at;
+  return -1;
+}
 
 export class KeyTable {
   /** Slots in use. */
@@ -311,6 +324,14 @@ export class KeyTable {
     throw new Error('a record that moved is not in the key table');
   }
 
+  /** Moves a record to where `relocate` says, and returns that; 0 when the table does not lead to it. */
+  moveRecord(hash: number, ref: number, relocate: (ref: number) => number): number {
+    if (!this.has(hash, ref)) return 0;
+    const to = relocate(ref);
+    this.replace(hash, ref, to);
+    return to;
+  }
+
   /** The table leads to this record. */
   has(hash: number, ref: number): boolean {
     for (
@@ -384,13 +405,40 @@ export class KeyTable {
     words[base + (hole << 1) + 1] = 0;
   }
 
+  /**
+   * Moves a segment to where `relocate` says; `hash` is that of one of its slots. False when the table does
+   * not lead to it.
+   */
+  moveSegment(segment: number, hash: number, relocate: (ref: number) => number): boolean {
+    if (this.segments === 0) return false;
+    const first = this.firstOf(hash);
+    if (this.directory[first] === segment) {
+      this.directory.fill(relocate(segment), first, first + this.spanAt(first));
+      return true;
+    }
+    for (let above = this.directory[first]; above !== 0; above = this.overflowOf(above)) {
+      if (this.overflowOf(above) !== segment) continue;
+      this.setOverflow(above, relocate(segment));
+      return true;
+    }
+    return false;
+  }
+
+  /** The same with one that has no slots in use. */
+  moveEmptySegment(segment: number, relocate: (ref: number) => number): boolean {
+    const entry = this.directory.indexOf(segment);
+    return (
+      entry >= 0 && this.moveSegment(segment, this.depth === 0 ? 0 : entry << (32 - this.depth), relocate)
+    );
+  }
+
   private newSegment(): number {
     const { arena } = this;
     const segment = arena.alloc(SEGMENT_BYTES);
     const words = arena.i32[segment >>> arena.chunkShift];
     const base = (segment & arena.unitMask) << 2;
     words.fill(0, base, base + SEGMENT_WORDS);
-    words[base] = Kind.Plain << KIND_SHIFT;
+    words[base] = (Kind.Plain << KIND_SHIFT) | SEGMENT;
     this.segments++;
     return segment;
   }

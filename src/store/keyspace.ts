@@ -356,6 +356,14 @@ export class Keyspace implements RecordOwner {
     this.reshape(ref, hash, false, 0);
   }
 
+  /** Moves a record to where `relocate` says. False when nothing leads to it. */
+  moveRecord(ref: number, hash: number, relocate: (ref: number) => number): boolean {
+    const to = this.table.moveRecord(hash, ref, relocate);
+    if (to === 0) return false;
+    if ((this.head(to) & FLAG_TREE) !== 0) this.ground.collections.setRecord(this.collection(to), to);
+    return true;
+  }
+
   /** Removes a record of type None, whose deletion the engine knows. */
   forget(ref: number, hash: number): void {
     this.table.remove(hash, ref);

@@ -11,6 +11,9 @@ const SPACE = 32;
 /** The kernel brings the time on a processor up to date once a tick, of 4 ms by default. */
 const TICK_MS = 4;
 
+/** Does a slice of background work of some kind, and has it measured. */
+export type SliceOf = <T>(kind: string, work: () => T) => T;
+
 export class SliceClock {
   /** Of the last slice: milliseconds by the clock, and on a processor at most. */
   elapsedMs = 0;

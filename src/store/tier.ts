@@ -8,6 +8,7 @@ import { CollectionTable } from './collection-table.ts';
 import { TierDatabase } from './database.ts';
 import type { DumpedDatabase } from './dump/slab-reader.ts';
 import { Evictor, OVERDRAFT_BYTES, WORKING_BYTES } from './evictor.ts';
+import { Defragmenter } from './defragmenter.ts';
 import { FilterBuilder } from './filter-builder.ts';
 import type { DeadlineTree } from './expiry-index.ts';
 import { HandlePool } from './handle-pool.ts';
@@ -37,6 +38,8 @@ import { RowError, type PurgeRange, type RowSource } from './row-source.ts';
 import { SetHandle } from './set.ts';
 import { StreamHandle } from './stream.ts';
 import { StringHandle } from './string-value.ts';
+import type { SliceOf } from './slice-clock.ts';
+import { TierMemory } from './tier-memory.ts';
 import { TreeAhead } from './tree-ahead.ts';
 import { KeyedTree } from './tree-keyed.ts';
 import { Wholeness } from './wholeness.ts';
@@ -94,33 +97,6 @@ const RESERVE_SHARE = 8;
 const RESERVE_MIN = 1024 * 1024;
 const RESERVE_MAX = 64 * 1024 * 1024;
 
-/** Bytes of the tier, as Store.memory. */
-class TierMemory {
-  private readonly tier: Tier;
-  private bytes = Infinity;
-
-  constructor(tier: Tier) {
-    this.tier = tier;
-  }
-
-  get used(): number {
-    return this.tier.usedBytes();
-  }
-
-  get evictable(): number {
-    return this.tier.evictableBytes();
-  }
-
-  get limit(): number {
-    return this.bytes;
-  }
-
-  set limit(bytes: number) {
-    this.bytes = bytes;
-    this.tier.applyLimit();
-  }
-}
-
 export class Tier implements Store, RowSource, KeyspaceGround {
   readonly arena: Arena;
   readonly hasher: Hasher;
@@ -130,9 +106,12 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   readonly deadlines: DeadlineTree;
   readonly residents: Residents;
   readonly evictor: Evictor;
+  readonly defragmenter: Defragmenter;
   readonly fetchReader: RowReader;
   readonly databaseCount: number;
   onExpired: Store['onExpired'] = () => {};
+  /** For background work that the server does not ask for. */
+  slice: SliceOf = (_, work) => work();
   /** `now` in whole seconds, for access clocks. */
   clockSeconds = 0;
   readonly memory: Store['memory'];
@@ -189,6 +168,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.rows = new RowWriter(arena, this.hasher);
     this.fetchReader = new RowReader(this, [], [], () => {});
     this.evictor = new Evictor(this);
+    this.defragmenter = new Defragmenter(this);
     this.fetcher = new RowFetcher(this);
     this.filterBuilder = new FilterBuilder(this.residents);
     this.wholeness = new Wholeness(this);
@@ -491,6 +471,13 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return true;
   }
 
+  defragment(budgetMs: number): boolean {
+    // What is about to be freed need not be moved.
+    const busy = this.settled.length > 0 || this.dropped.length > 0 || this.collections.freeing;
+    const more = !busy && this.defragmenter.slice(budgetMs);
+    return this.arena.spare.release() || more;
+  }
+
   /** Keeps what goes with rows being absent in step: filters, what they take of the limit, and whether it is so at all. */
   private settleResidency(budgetMs: number): void {
     const keyspaces = this.databases.map(({ keyspace }) => keyspace);
@@ -668,6 +655,10 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const { arena } = this;
     const word = arena.i32[record >>> arena.chunkShift][((record & arena.unitMask) << 2) + 1];
     return this.keyspaces[word >>> 16] as Keyspace;
+  }
+
+  allKeyspaces(): Iterable<Keyspace | undefined> {
+    return this.keyspaces;
   }
 
   /** The databases as a dump needs to know them. */

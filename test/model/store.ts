@@ -112,7 +112,16 @@ function randomNumbers(seed: number): () => number {
 export class ModelStore implements Store {
   now = Date.now();
   keepsDue = false;
-  readonly memory = { used: 0, limit: Infinity, evictable: 0 };
+  readonly memory = {
+    used: 0,
+    limit: Infinity,
+    evictable: 0,
+    blocks: 0,
+    slabs: 0,
+    chunks: 0,
+    defragmenting: false,
+    movedBlocks: 0,
+  };
   onExpired: Store['onExpired'] = () => {};
   readonly databaseCount: number;
   private content: Map<Bytes, Value>[];
@@ -239,6 +248,10 @@ export class ModelStore implements Store {
   }
 
   backgroundSlice(): boolean {
+    return false;
+  }
+
+  defragment(): boolean {
     return false;
   }
 }

@@ -44,6 +44,11 @@ class Blocks {
     this.fill(ref);
   }
 
+  move(): void {
+    const i = this.random.below(this.live.length);
+    this.live[i] = this.arena.relocate(this.live[i]);
+  }
+
   remove(): void {
     const [ref] = this.live.splice(this.random.below(this.live.length), 1);
     this.arena.free(ref);
@@ -52,7 +57,8 @@ class Blocks {
   /** One change; `growth` is the part of additions in ten. */
   step(growth: number): void {
     if (this.live.length === 0 || this.random.below(10) < growth) this.add();
-    else if (this.random.below(10) < 5) this.change();
+    else if (this.random.below(10) < 4) this.change();
+    else if (this.random.below(10) < 2) this.move();
     else this.remove();
   }
 }

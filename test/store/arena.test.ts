@@ -12,6 +12,11 @@ function write(arena: Arena, ref: number, value: number): void {
   arena.i32[ref >>> arena.chunkShift][at] = (Kind.Record << KIND_SHIFT) | value;
 }
 
+const random16 = (
+  (random) => () =>
+    16 + random.below(2000)
+)(new Random(1));
+
 function intact(arena: Arena, ref: number, value: number): boolean {
   const at = (ref & arena.unitMask) << 2;
   const words = arena.i32[ref >>> arena.chunkShift].subarray(at, at + (arena.sizeOf(ref) >>> 2));
@@ -58,7 +63,8 @@ describe('arena', () => {
     }
     expect(arena.blockBytes).toBe(0);
     expect(arena.slabBytes).toBe(0);
-    expect(arena.committedBytes).toBeLessThanOrEqual(CHUNK);
+    while (arena.spare.release(0)) continue;
+    expect(arena.committedBytes).toBe(0);
     expect(arena.classes().every(({ blocks }) => blocks === 0)).toBe(true);
   });
 
@@ -71,7 +77,7 @@ describe('arena', () => {
     expect(arena.sizeFor(PAGE_BYTES)).toBeLessThanOrEqual(2048);
   });
 
-  it('gives the slabs of one size class to another, and chunks back to the system', () => {
+  it('gives the slabs of one size class to another, and chunks back to the system', async () => {
     const arena = new Arena({ chunkBytes: CHUNK });
     const fill = (size: number): number[] =>
       Array.from({ length: Math.floor((8 * CHUNK) / arena.sizeFor(size)) }, () => {
@@ -82,11 +88,38 @@ describe('arena', () => {
     const small = fill(100);
     const high = arena.committedBytes;
     for (const ref of small) arena.free(ref);
-    expect(arena.committedBytes).toBe(CHUNK);
+    expect(arena.committedBytes).toBe(high);
     const large = fill(3000);
     expect(arena.committedBytes).toBeLessThanOrEqual(high * 1.1);
+    const view = arena.u8[0];
     for (const ref of large) arena.free(ref);
+    while (arena.spare.release(1000)) continue;
     expect(arena.committedBytes).toBe(CHUNK);
+    while (arena.spare.release(0)) continue;
+    expect(arena.committedBytes).toBe(0);
+    await new Promise(setImmediate);
+    expect(view.length).toBe(0);
+  });
+
+  it('hands nothing out from a closed chunk, and from its rest when there is no other', () => {
+    const arena = new Arena({ chunkBytes: CHUNK });
+    const refs = Array.from({ length: (4 * CHUNK) / 1024 - 100 }, () => arena.alloc(1024));
+    for (const ref of refs) write(arena, ref, 7);
+    const [first] = refs.splice(0, 300);
+    for (let i = 1; i < 300; i++) arena.free(first + (i << 6));
+    arena.closeChunk(arena.emptiestChunk());
+    expect(arena.closedChunk).toBe(0);
+    const before = arena.committedBytes;
+    const more: number[] = [];
+    while (arena.closedChunk >= 0) {
+      const ref = arena.alloc(random16());
+      write(arena, ref, 8);
+      more.push(ref);
+      if (arena.closedChunk >= 0) expect(ref >>> arena.chunkShift).not.toBe(0);
+    }
+    expect(arena.committedBytes).toBe(before);
+    for (const ref of [first, ...refs]) expect(intact(arena, ref, 7)).toBe(true);
+    for (const ref of more) expect(intact(arena, ref, 8)).toBe(true);
   });
 
   it('works up to the last reference and no further', () => {
@@ -119,41 +152,64 @@ describe('arena', () => {
 });
 
 describe('marks', () => {
-  /** Blocks whose content is their version, with what a cut copied out of each. */
+  /** Blocks whose content is their version and their name, with what a cut copied out of each. */
   function marked(): { arena: Arena; out: Map<number, number> } {
     const arena = new Arena({ chunkBytes: CHUNK });
     const out = new Map<number, number>();
     arena.copyOut = (ref) => {
-      if (out.has(ref)) throw new Error('a block was copied out twice');
-      out.set(ref, arena.i32[ref >>> arena.chunkShift][((ref & arena.unitMask) << 2) + 1]);
+      const at = (ref & arena.unitMask) << 2;
+      const [version, name] = arena.i32[ref >>> arena.chunkShift].subarray(at + 1, at + 3);
+      if (out.has(name)) throw new Error('a block was copied out twice');
+      out.set(name, version);
     };
     return { arena, out };
   }
 
-  it.each(seeds(2))('give the state at the cut, each block once (SEED=%i)', (seed) => {
+  function writeNamed(arena: Arena, ref: number, name: number, version: number): void {
+    write(arena, ref, version);
+    arena.i32[ref >>> arena.chunkShift][((ref & arena.unitMask) << 2) + 2] = name;
+  }
+
+  function intactNamed(arena: Arena, ref: number, name: number, version: number): boolean {
+    const words = arena.i32[ref >>> arena.chunkShift];
+    const at = ((ref & arena.unitMask) << 2) + 2;
+    const named = words[at] === name;
+    words[at] = version;
+    const is = named && intact(arena, ref, version);
+    words[at] = name;
+    return is;
+  }
+
+  it.each(seeds(2))('give the state at the cut, each block once, wherever blocks move (SEED=%i)', (seed) => {
     const random = new Random(seed);
     const { arena, out } = marked();
+    const refs = new Map<number, number>();
     const version = new Map<number, number>();
     /** What the engine would have. */
     const engine = new Map<number, number>();
     let next = 1;
+    const set = (name: number, ref: number): void => {
+      arena.touch(ref);
+      writeNamed(arena, ref, name, ++next & 0xffff);
+      refs.set(name, ref);
+      version.set(name, next & 0xffff);
+    };
     const change = (): void => {
-      const refs = [...version.keys()];
-      const dice = random.below(10);
-      if (dice < 4 || refs.length === 0) {
-        const ref = random.below(4) === 0 ? arena.allocPage() : arena.alloc(16 + random.below(3000));
-        write(arena, ref, ++next & 0xffff);
-        arena.touch(ref);
-        version.set(ref, next & 0xffff);
+      const dice = random.below(12);
+      const name = refs.size === 0 ? 0 : random.pick([...refs.keys()]);
+      const ref = refs.get(name) ?? 0;
+      if (dice < 4 || ref === 0) {
+        const created = random.below(4) === 0 ? arena.allocPage() : arena.alloc(16 + random.below(3000));
+        writeNamed(arena, created, next + 1, 0);
+        set(next + 1, created);
       } else if (dice < 7) {
-        const ref = random.pick(refs);
-        arena.touch(ref);
-        write(arena, ref, ++next & 0xffff);
-        version.set(ref, next & 0xffff);
+        set(name, ref);
+      } else if (dice < 9) {
+        refs.set(name, arena.relocate(ref));
       } else {
-        const ref = random.pick(refs);
         arena.free(ref);
-        version.delete(ref);
+        refs.delete(name);
+        version.delete(name);
       }
     };
     for (let round = 0; round < 20; round++) {
@@ -171,20 +227,21 @@ describe('marks', () => {
         expect([...engine].sort()).toEqual([...atCut].sort());
       }
       arena.endCut(applied);
-      for (const [ref, value] of version) {
+      for (const [name, ref] of refs) {
+        expect(intactNamed(arena, ref, name, version.get(name) as number)).toBe(true);
         // A clean block is as the engine has it.
-        if (arena.isClean(ref)) expect(engine.get(ref)).toBe(value);
+        if (arena.isClean(ref)) expect(engine.get(name)).toBe(version.get(name));
       }
     }
-    const dirty = [...version.keys()].filter((ref) => arena.isDirty(ref));
+    const dirty = [...refs.values()].filter((ref) => arena.isDirty(ref));
     expect(arena.dirtyBytes).toBe(dirty.reduce((sum, ref) => sum + arena.sizeOf(ref), 0));
   });
 
   it('of a cut that is given up are dirty again, copied out or not', () => {
     const { arena, out } = marked();
     const refs = Array.from({ length: 500 }, () => arena.alloc(64));
-    for (const ref of refs) {
-      write(arena, ref, 1);
+    for (const [i, ref] of refs.entries()) {
+      writeNamed(arena, ref, i, 1);
       arena.touch(ref);
     }
     arena.beginCut();

@@ -3,6 +3,7 @@ import { Slice } from '../../src/bytes/slice.ts';
 import type { Type } from '../../src/store/api.ts';
 import { DataDirectory } from '../../src/store/data-directory.ts';
 import { PersistentStore } from '../../src/store/persistent-store.ts';
+import { SLAB_BYTES } from '../../src/store/arena.ts';
 import { Tier } from '../../src/store/tier.ts';
 import { EngineError } from '../../src/engines/engine.ts';
 import { DiskFault, type SimulatedDisk } from './simulated-disk.ts';
@@ -12,6 +13,24 @@ import { unit } from './unit-of-work.ts';
 
 const PATH = '/simulated/data';
 export const DATABASES = 2;
+
+/** As Life.moveChunk; `chunk` is one with data. */
+export function moveChunk(
+  { arena, defragmenter }: Tier,
+  chunk = arena.u8.findIndex((u8) => u8.length > 0),
+): number {
+  const { moved } = defragmenter;
+  if (chunk < 0) return 0;
+  const chunkOf = (ref: number): number => ref >>> arena.chunkShift;
+  // Room for it in other chunks, which one block keeps there until then.
+  const room = Array.from({ length: 2 * arena.slabsPerChunk }, () => arena.alloc(SLAB_BYTES));
+  const kept = room.findLast((ref) => chunkOf(ref) !== chunk) as number;
+  if (arena.closedChunk < 0) arena.closeChunk(chunk);
+  for (const ref of room) if (ref !== kept) arena.free(ref);
+  while (arena.closedChunk >= 0 && defragmenter.slice(0)) continue;
+  arena.free(kept);
+  return defragmenter.moved - moved;
+}
 
 export class Life {
   readonly opened: PersistentStore<Tier>;
@@ -109,6 +128,11 @@ export class Life {
   evictAll(): void {
     this.opened.store.evictor.sweep(1000, 0);
     this.opened.store.evictor.sweep(1000, 0);
+  }
+
+  /** Moves what lies in one of the chunks elsewhere, whatever is won by it. Returns how many blocks were moved. */
+  moveChunk(): number {
+    return moveChunk(this.opened.store);
   }
 
   /** Ends as by a kill, and begins again from what was on the disk. */

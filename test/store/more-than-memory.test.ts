@@ -44,6 +44,7 @@ test.each(seeds(3))(
     let now = 1_700_000_000_000;
     let life = await Life.begin(disk, new SimulatedEngine(disk), limit);
     let fetches = 0;
+    let moved = 0;
     for (let number = 0; number < 3; number++) {
       const turns = 30 + random.below(60);
       const size = random.pick([3, 10, 120]);
@@ -63,6 +64,7 @@ test.each(seeds(3))(
         if (random.below(30) === 0) await life.opened.checkpointer.checkpoint();
         if (random.below(4) === 0) life.opened.store.evictor.sweep(random.below(2), 0);
         if (random.below(20) === 0) life.evictAll();
+        if (random.below(8) === 0) moved += life.moveChunk();
         if (random.below(20) === 0) {
           await life.expire(now);
           contentOfModel(model, now);
@@ -89,8 +91,9 @@ test.each(seeds(3))(
       }
     }
     expect(fetches).toBeGreaterThan(10);
+    expect(moved).toBeGreaterThan(100);
   },
-  60_000,
+  180_000,
 );
 
 async function newLife(limit: number): Promise<Life> {

@@ -3,6 +3,7 @@ import { Slice } from '../../src/bytes/slice.ts';
 import { OutOfTierError, Type } from '../../src/store/api.ts';
 import { Tier } from '../../src/store/tier.ts';
 import { ModelStore } from '../model/store.ts';
+import { moveChunk } from './life.ts';
 import { Random, seeds } from './random.ts';
 import { contentOf, randomOperation, run, type Operation } from './store-operations.ts';
 import { unit } from './unit-of-work.ts';
@@ -40,6 +41,7 @@ it.each(seeds(4))(
       rollbacks += await unit(tier, work);
       for (const operation of operations) run(model, operation);
       if (random.below(3) === 0) tier.backgroundSlice(0);
+      if (random.below(5) === 0) moveChunk(tier);
     }
     expect(rollbacks).toBeGreaterThan(20);
     tier.faultAtRandom(0, 0);

@@ -25,7 +25,7 @@ function usage(context: Context): void {
 
 function stats({ server, store, reply }: Context): void {
   const process_ = process.memoryUsage();
-  const { used, limit } = store.memory;
+  const { used, limit, blocks, slabs, chunks } = store.memory;
   const peak = Math.max(server.statistics.peakMemory, used);
   let keys = 0;
   for (let i = 0; i < store.databaseCount; i++) keys += store.database(i).size;
@@ -44,6 +44,13 @@ function stats({ server, store, reply }: Context): void {
     ['keys.bytes-per-key', keys === 0 ? 0 : Math.floor(used / keys)],
     ['dataset.bytes', used],
     ['peak.percentage', peak === 0 ? 0 : (used * 100) / peak, true],
+    ['allocator.allocated', blocks],
+    ['allocator.active', slabs],
+    ['allocator.resident', chunks],
+    ['allocator-fragmentation.ratio', blocks === 0 ? 0 : slabs / blocks, true],
+    ['allocator-fragmentation.bytes', slabs - blocks],
+    ['allocator-rss.ratio', slabs === 0 ? 0 : chunks / slabs, true],
+    ['allocator-rss.bytes', chunks - slabs],
     ['process.resident', process_.rss],
     ['fragmentation', used === 0 ? 0 : process_.rss / used, true],
     ['fragmentation.bytes', process_.rss - used],
@@ -56,7 +63,7 @@ function stats({ server, store, reply }: Context): void {
   }
 }
 
-/** Chunks that the arena has given up go back to the system with V8's next collection, which may be long in coming. */
+/** Buffers that requests, replies and rows have left behind go back with V8's next collection, which may be long in coming. */
 function collectGarbage(): void {
   v8.setFlagsFromString('--expose-gc');
   (vm.runInNewContext('gc') as () => void)();
@@ -92,6 +99,8 @@ function doctor({ server, store, reply }: Context): void {
   if (lines.length === 0) lines.push('No memory problem was found.');
   reply.verbatim(`${lines.join('\n')}\n`);
 }
+
+const PURGE_MS = 5;
 
 const shards = { categories: [], group: 'server', since: '4.0.0' } as const;
 
@@ -156,7 +165,8 @@ export const memoryCommands: readonly Command[] = [
         tips: ['request_policy:all_shards', 'response_policy:all_succeeded'],
         summary: 'Gives free memory back to the system',
         run: ({ store, reply }) => {
-          store.backgroundSlice(5);
+          store.backgroundSlice(PURGE_MS);
+          store.defragment(PURGE_MS);
           collectGarbage();
           reply.ok();
         },
