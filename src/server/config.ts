@@ -108,8 +108,9 @@ export class Config {
     try {
       pairs.forEach(([name, value], i) => {
         const parameter = found[i]!;
-        at = parameter.name;
-        this.values.set(at, parseParameter(parameter, meant(parameter, name, value), this.get(at)));
+        at = name.toLowerCase();
+        const current = this.get(parameter.name);
+        this.values.set(parameter.name, parseParameter(parameter, meant(parameter, name, value), current));
       });
       for (const parameter of found) {
         at = parameter!.name;

@@ -233,6 +233,8 @@ export interface Database {
   setEncoding(key: Slice, encoding: number): void;
   /** Seconds since the value was last opened by a command, coarse. */
   idleSeconds(key: Slice): number;
+  /** Makes it so many, 194 days at most. Memory of the key alone: no checkpoint knows of it. */
+  setIdle(key: Slice, seconds: number): void;
   /** Bytes of memory the key and its value take (MEMORY USAGE). */
   memoryUsage(key: Slice): number;
 

@@ -238,6 +238,16 @@ export class TierDatabase implements Database {
     return (this.tier.clockSeconds - word) & CLOCK_MASK;
   }
 
+  setIdle(key: Slice, seconds: number): void {
+    const ref = this.lookup(key);
+    if (ref === 0) return;
+    const { arena } = this;
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    const at = ((ref & arena.unitMask) << 2) + 2;
+    const clock = (this.tier.clockSeconds - Math.min(seconds, CLOCK_MASK)) & CLOCK_MASK;
+    i32[at] = (i32[at] & ~CLOCK_MASK) | clock;
+  }
+
   memoryUsage(key: Slice): number {
     const ref = this.lookup(key);
     if (ref === 0) return 0;

@@ -353,6 +353,8 @@ export class ModelDatabase implements Database {
     if (value !== undefined) value.encoding = encoding;
   }
 
+  setIdle(): void {}
+
   idleSeconds(): number {
     return 0;
   }

@@ -71,6 +71,8 @@ test('elements: empty, binary, 20 KB, 1 MB', async () => {
     'LINDEX l 3',
     'LINDEX l -3',
     ['LPOS', 'l', elements[2]],
+    ['LPOS', 'l', elements[2], 'RANK', '-9223372036854775808'],
+    ['LPOS', 'l', elements[2], 'RANK', '9223372036854775807'],
     ['LREM', 'l', 1, elements[3]],
     ['LSET', 'l', 0, elements[3]],
     ['LINSERT', 'l', 'BEFORE', elements[2], elements[1]],

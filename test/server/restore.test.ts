@@ -3,11 +3,12 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Config } from '../../src/server/config.ts';
 import { connect, startPair, startServer, type Pair, type RawClient } from './harness.ts';
 import { Slice } from '../../src/bytes/slice.ts';
+import { Tier } from '../../src/store/tier.ts';
 import { MemoryLog } from './memory-log.ts';
 
 let pair: Pair;
 beforeAll(async () => {
-  pair = await startPair({ config: new Config({ 'enable-debug-command': 'yes' }) });
+  pair = await startPair({ store: new Tier(), config: new Config({ 'enable-debug-command': 'yes' }) });
 });
 beforeEach(() => pair.flush());
 afterAll(() => pair.stop());
@@ -65,6 +66,10 @@ test('options, and what is refused', async () => {
     'EXISTS n',
     ['RESTORE', 'n', '4102444800000', payload, 'ABSTTL', 'IDLETIME', '5'],
     'PEXPIRETIME n',
+    ['RESTORE', 'idle', '0', payload, 'IDLETIME', '100000'],
+    'OBJECT IDLETIME idle',
+    ['RESTORE', 'idle', '0', payload, 'REPLACE', 'FREQ', '100'],
+    'OBJECT FREQ idle',
     ['RESTORE', 'n', '1', payload, 'ABSTTL', 'REPLACE'],
     'EXISTS n',
     ['RESTORE', 'n', '100000', payload, 'REPLACE'],

@@ -254,6 +254,22 @@ test('ranges by rank, score and bytes, both ways', async () => {
     'ZLEXCOUNT mixed - (c',
     'ZRANGESTORE to mixed (a + BYLEX',
     'ZRANGE to 0 -1 WITHSCORES',
+    'ZADD falling 3 a 2 b 1 c 0 d -1 e',
+    'ZADD humped 0 a 1 b 0 c 2 aa',
+    ...['falling', 'humped'].flatMap((key) =>
+      ['- +', '[a [c', '(a (d', '[b +', '- (b', '[c [a', '[d [e', '+ -'].flatMap((range) => {
+        const [min, max] = range.split(' ');
+        return [
+          `ZRANGEBYLEX ${key} ${range}`,
+          `ZREVRANGEBYLEX ${key} ${max} ${min}`,
+          `ZLEXCOUNT ${key} ${range}`,
+          `ZRANGE ${key} ${max} ${min} BYLEX REV LIMIT 1 2`,
+        ];
+      }),
+    ),
+    'ZREMRANGEBYLEX falling [b [c',
+    'ZREMRANGEBYLEX humped (a +',
+    'ZRANGE humped 0 -1',
     'ZREMRANGEBYLEX mixed [b [c',
     'ZRANGE mixed 0 -1',
   ]);

@@ -18,6 +18,7 @@ import type { Context } from '../context.ts';
 import { hashFieldSet, setMemberAdded, zsetMemberAdded } from '../encoding.ts';
 import { syntaxError } from '../errors.ts';
 import { lookedUp } from './announce.ts';
+import { integerFrom } from './arguments.ts';
 import { keyAt } from './key-specs.ts';
 import { temporaryKey, withTemporary } from './temporary.ts';
 
@@ -206,7 +207,7 @@ function restore(context: Context): void {
   const [, key, , payload] = args;
   let replace = false;
   let absolute = false;
-  let idle = false;
+  let idle = -1;
   let frequency = false;
   for (let i = 4; i < argc; i++) {
     if (context.is(i, 'replace')) {
@@ -214,9 +215,8 @@ function restore(context: Context): void {
     } else if (context.is(i, 'absttl')) {
       absolute = true;
     } else if (context.is(i, 'idletime') && i + 1 < argc && !frequency) {
-      if (context.bigInteger(++i) < 0n) throw new CommandError(INVALID_IDLE_TIME);
-      idle = true;
-    } else if (context.is(i, 'freq') && i + 1 < argc && !idle) {
+      idle = integerFrom(context, ++i, 0, INVALID_IDLE_TIME);
+    } else if (context.is(i, 'freq') && i + 1 < argc && idle < 0) {
       const value = context.bigInteger(++i);
       if (value < 0n || value > FREQUENCY_MAX) throw new CommandError(INVALID_FREQUENCY);
       frequency = true;
@@ -240,6 +240,7 @@ function restore(context: Context): void {
     return;
   }
   if (until !== 0) db.setExpiry(key, until);
+  if (idle >= 0) db.setIdle(key, idle);
   context.event(key, 'n', 'new');
   context.ready(key);
   context.changed(key, 'g', 'restore');

@@ -1,5 +1,5 @@
 /** HELP subcommands: the same frame for every container. */
-import type { Command } from '../command.ts';
+import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 
 /** The HELP subcommand of a container; `lines` are Redis's, without the frame. */
@@ -22,4 +22,13 @@ export function helpCommand(group: string, since: string, lines: readonly string
       reply.simple('    Prints this help.');
     },
   };
+}
+
+/** What Redis says of a subcommand whose arguments do not fit. */
+export function wrongSubcommand(context: Context): CommandError {
+  const [container, sub] = context.args;
+  return new CommandError(
+    `ERR unknown subcommand or wrong number of arguments for '${sub.latin1().slice(0, 128)}'. ` +
+      `Try ${container.latin1().toUpperCase()} HELP.`,
+  );
 }

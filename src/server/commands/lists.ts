@@ -162,6 +162,8 @@ function linsert(context: Context): void {
   reply.integer(list.length);
 }
 
+const LOWEST_RANK = '-9223372036854775808';
+
 function lpos(context: Context): void {
   const { argc, args, reply } = context;
   const wanted = args[2];
@@ -172,6 +174,8 @@ function lpos(context: Context): void {
     if (i + 1 === argc) throw syntaxError();
     if (context.is(i, 'rank')) {
       rank = clampedInteger(context, i + 1);
+      // Redis negates the lowest of all numbers, which stays what it is: the first match from the end will do.
+      if (context.is(i + 1, LOWEST_RANK)) rank = -1;
       if (rank === 0) {
         throw new CommandError(
           "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... " +

@@ -5,7 +5,7 @@ import type { Command } from '../command.ts';
 import type { Client } from '../client.ts';
 import type { Context } from '../context.ts';
 import type { SubscriptionKind } from '../pubsub.ts';
-import { helpCommand } from './help.ts';
+import { helpCommand, wrongSubcommand } from './help.ts';
 import { keyAt, keysFrom } from './key-specs.ts';
 
 function publish(context: Context, sharded: boolean): void {
@@ -30,6 +30,7 @@ function unsubscribe(kind: SubscriptionKind): (context: Context) => void {
 
 function listChannels(table: ReadonlyMap<string, ReadonlySet<Client>>, context: Context): void {
   const { argc, args, reply } = context;
+  if (argc > 3) throw wrongSubcommand(context);
   const names = [...table.keys()].map((name) => Slice.from(Buffer.from(name, 'latin1')));
   const shown = argc > 2 ? names.filter((name) => matchGlob(args[2], name)) : names;
   reply.array(shown.length);

@@ -140,6 +140,8 @@ const TWO_STRATEGIES = 'ERR syntax error, MAXLEN and MINID options at the same t
 const NODES_TRIMMED = 100;
 const LIMIT_MAX = 1_000_000;
 
+const checkedId = newStreamId();
+
 /** The options of XADD and XTRIM, filled anew by `parseTrim`. */
 export class Trim {
   strategy: '' | 'MAXLEN' | 'MINID' = '';
@@ -189,6 +191,8 @@ export function parseTrim(context: Context, trim: Trim, adding: boolean): number
       throw syntaxError();
     }
   }
+  // As Redis does, which reads the id among the options.
+  if (adding && at < argc && !context.is(at, '*')) strictId(context, at, checkedId, 'automatic');
   if (limit > 0 && trim.strategy === '') {
     throw new CommandError('ERR syntax error, LIMIT cannot be used without specifying a trimming strategy');
   }

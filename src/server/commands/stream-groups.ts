@@ -7,7 +7,7 @@ import type { Context } from '../context.ts';
 import { syntaxError } from '../errors.ts';
 import { announceIfNew } from './announce.ts';
 import { clampedInteger } from './arguments.ts';
-import { helpCommand } from './help.ts';
+import { helpCommand, wrongSubcommand } from './help.ts';
 import { keyAt } from './key-specs.ts';
 import { countFrom0, noKeyOrGroup, rangeId, replyId, strictId } from './stream-arguments.ts';
 import { xautoclaim, xclaim } from './stream-claims.ts';
@@ -18,15 +18,6 @@ const KEY_REQUIRED =
 
 const id = newStreamId();
 const endId = newStreamId();
-
-/** What Redis says of a subcommand whose arguments do not fit. */
-export function wrongSubcommand(context: Context): CommandError {
-  const [container, sub] = context.args;
-  return new CommandError(
-    `ERR unknown subcommand or wrong number of arguments for '${sub.latin1().slice(0, 128)}'. ` +
-      `Try ${container.latin1().toUpperCase()} HELP.`,
-  );
-}
 
 function noGroup(key: Slice, group: Slice): CommandError {
   return new CommandError(

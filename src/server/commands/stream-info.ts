@@ -7,12 +7,11 @@ import type { Context } from '../context.ts';
 import { NO_SUCH_KEY } from '../errors.ts';
 import type { Reply } from '../reply.ts';
 import { clampedInteger } from './arguments.ts';
-import { helpCommand } from './help.ts';
+import { helpCommand, wrongSubcommand } from './help.ts';
 import { keyAt } from './key-specs.ts';
 import { readStream } from './lookups.ts';
 import { replyEntries, replyId } from './stream-arguments.ts';
 import { entriesUpTo, firstIdOf, lastGap } from './stream-delivery.ts';
-import { wrongSubcommand } from './stream-groups.ts';
 
 /** What FULL shows of entries and pending entries unless told otherwise. */
 const COUNT_DEFAULT = 10;

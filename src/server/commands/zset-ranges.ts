@@ -23,6 +23,8 @@ type Range = (zset: ZSet) => Ranks;
 
 type RangeKind = 'rank' | 'score' | 'lex';
 
+const NO_MEMBERS: Ranks = { first: 0, end: 0 };
+
 const scratch = new Scratch();
 const probe = new Slice();
 
@@ -68,52 +70,84 @@ function scoreRange(context: Context, minAt: number, maxAt: number): Range {
   };
 }
 
-/**
- * How many members lie before `bound` by bytes (with `inclusive`, up to it). Where scores differ, which
- * such a range is not made for, the members are taken to be in order all the same, as Redis does.
- */
-function membersBefore(zset: ZSet, bound: Slice, inclusive: boolean): number {
-  if (zset.at(0, probe) === zset.at(zset.size - 1, probe)) return zset.countBelowLex(bound, inclusive);
-  let low = 0;
-  let high = zset.size;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    zset.at(middle, probe);
-    const order = probe.compare(bound);
-    if (order < 0 || (inclusive && order === 0)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+/** An end of a lexicographic range. */
+interface LexBound {
+  /** -1: before all members; 1: after all; 0: `member` says where. */
+  infinite: number;
+  member: Slice;
+  open: boolean;
 }
 
-/** An end of a lexicographic range: how many members lie before it. */
-function lexBound(argument: Slice, countsEqual: (open: boolean) => boolean): (zset: ZSet) => number {
+function lexBound(argument: Slice): LexBound {
   const first = argument.length > 0 ? argument.u8[argument.start] : 0;
+  const member = new Slice();
   if (argument.length === 1) {
-    if (first === 45) return () => 0; // -
-    if (first === 43) return (zset) => zset.size; // +
+    if (first === 45) return { infinite: -1, member, open: false }; // -
+    if (first === 43) return { infinite: 1, member, open: false }; // +
   }
   const open = first === 40; // (
   if (!open && first !== 91 /* [ */) throw new CommandError('ERR min or max not valid string range item');
-  const member = new Slice();
   member.set(argument.u8, argument.view, argument.start + 1, argument.end);
-  const inclusive = countsEqual(open);
-  return (zset) => membersBefore(zset, member, inclusive);
+  return { infinite: 0, member, open };
 }
 
-function lexRange(context: Context, minAt: number, maxAt: number): Range {
-  const firstOf = lexBound(context.args[minAt], (open) => open);
-  const endOf = lexBound(context.args[maxAt], (open) => !open);
+/** Negative where the member lies before the bound, positive where it lies behind it, `equal` where it is the bound itself. */
+function compareToBound(member: Slice, bound: LexBound, equal: number): number {
+  if (bound.infinite !== 0) return -bound.infinite;
+  return member.compare(bound.member) || (bound.open ? equal : 0);
+}
+
+function membersBefore(zset: ZSet, { infinite, member }: LexBound, inclusive: boolean): number {
+  if (infinite !== 0) return infinite < 0 ? 0 : zset.size;
+  return zset.countBelowLex(member, inclusive);
+}
+
+/**
+ * By bytes. With `reverse` the range is read from its end: that makes a difference where scores differ. Such
+ * a range is not made for that; Redis looks at the last member and at the first, then for the first
+ * in the order of reading that is within the near end, and goes on while members are within the far one.
+ */
+function lexRange(context: Context, minAt: number, maxAt: number, reverse: boolean): Range {
+  const min = lexBound(context.args[minAt]);
+  const max = lexBound(context.args[maxAt]);
   return (zset) => {
-    const first = firstOf(zset);
-    return { first, end: Math.max(endOf(zset), first) };
+    const { size } = zset;
+    if (zset.at(0, probe) === zset.at(size - 1, probe)) {
+      const first = membersBefore(zset, min, min.open);
+      return { first, end: Math.max(membersBefore(zset, max, !max.open), first) };
+    }
+    const above = (member: Slice): boolean => compareToBound(member, min, -1) >= 0;
+    const below = (member: Slice): boolean => compareToBound(member, max, 1) <= 0;
+    zset.at(size - 1, probe);
+    if (!above(probe)) return NO_MEMBERS;
+    zset.at(0, probe);
+    if (!below(probe) || isNever(min, max)) return NO_MEMBERS;
+    const [near, far] = reverse ? [below, above] : [above, below];
+    let place = reverse ? size - 1 : 0;
+    let from = -1;
+    zset.forEachFrom(place, reverse ? -1 : 1, (member) => {
+      if (from < 0 && near(member)) from = place;
+      if (from >= 0 && !far(member)) return false;
+      place += reverse ? -1 : 1;
+      return true;
+    });
+    if (from < 0) return NO_MEMBERS;
+    return reverse ? { first: place + 1, end: from + 1 } : { first: from, end: place };
   };
+}
+
+/** The ends are in the wrong order. */
+function isNever(min: LexBound, max: LexBound): boolean {
+  if (min.infinite !== 0 || max.infinite !== 0)
+    return min.infinite > max.infinite || (min.infinite === max.infinite && min.open);
+  const order = min.member.compare(max.member);
+  return order > 0 || (order === 0 && (min.open || max.open));
 }
 
 /** The range of a kind in which the lower end comes first, as in commands without a direction. */
 function plainRange(context: Context, kind: RangeKind): Range {
   if (kind === 'rank') return rankRange(context, 2, 3, false);
-  return kind === 'score' ? scoreRange(context, 2, 3) : lexRange(context, 2, 3);
+  return kind === 'score' ? scoreRange(context, 2, 3) : lexRange(context, 2, 3, false);
 }
 
 export function countRange(context: Context, kind: RangeKind): void {
@@ -201,7 +235,7 @@ function rangeQuery(
   let range: Range;
   if (kind === 'rank') range = rankRange(context, low, high, reverse);
   else if (kind === 'score') range = scoreRange(context, low, high);
-  else range = lexRange(context, low, high);
+  else range = lexRange(context, low, high, reverse);
   return { range, reverse, withScores, offset, limit };
 }
 
