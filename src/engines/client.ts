@@ -46,6 +46,11 @@ export class EngineClient implements Engine {
     return (await this.call(ask, keys.bytes)) as PackedRows;
   }
 
+  async getPrefixed(prefixes: PackedKeys): Promise<PackedRows> {
+    const ask = (id: number): Request => ({ op: 'getPrefixed', id, prefixes });
+    return (await this.call(ask, prefixes.bytes)) as PackedRows;
+  }
+
   async write(batch: PackedBatch, options?: { sync?: boolean }): Promise<void> {
     const sync = options?.sync === true;
     await this.call((id) => ({ op: 'write', id, batch, sync }), batch.bytes);

@@ -74,6 +74,8 @@ export interface Engine {
   readonly name: EngineName;
   /** Rows in the order of `keys`; absent rows have DELETE_LENGTH and no value. */
   getMany(keys: PackedKeys): Promise<PackedRows>;
+  /** All rows whose keys begin with one of `prefixes`, in that order; for prefixes that few rows have. */
+  getPrefixed(prefixes: PackedKeys): Promise<PackedRows>;
   /** Atomic. With `sync` it is on disk when the promise resolves, and so is all that was written before. */
   write(batch: PackedBatch, options?: { sync?: boolean }): Promise<void>;
   /**

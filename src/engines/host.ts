@@ -2,15 +2,23 @@ import { open, mkdir, readdir } from 'node:fs/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { applyRowFile } from './apply-rows.ts';
 import type { Binding, Scan, Site } from './binding.ts';
-import { EngineError, type ApplyOptions, type EngineName, type PackedRows } from './engine.ts';
+import {
+  EngineError,
+  type ApplyOptions,
+  type EngineName,
+  type PackedKeys,
+  type PackedRows,
+} from './engine.ts';
 import { engineFailure } from './failure.ts';
 import { directoryBytes } from './files.ts';
 import { markCopy } from './identity.ts';
 import { Lane } from './pace.ts';
+import { prefixRange, RowPacker, unpackKeys } from './packed.ts';
 import type { Reply, Request, Result } from './protocol.ts';
 import { openRows, sealRows } from './row-checksum.ts';
 
 const BATCH_BYTES_DEFAULT = 4 * 1024 * 1024;
+const PREFIX_CHUNK_BYTES = 64 * 1024;
 const DIRECTORY_MODE = 0o755;
 
 /** The engine's thread: serves any number of ports from one binding. */
@@ -79,6 +87,8 @@ export class Host {
     switch (request.op) {
       case 'getMany':
         return openRows(await binding.getMany(request.keys));
+      case 'getPrefixed':
+        return openRows(await this.getPrefixed(request.prefixes));
       case 'write':
         return this.writes.run(async () => {
           if (request.batch.rows > 0) await binding.write(sealRows(request.batch));
@@ -108,6 +118,27 @@ export class Host {
         return { diskBytes, ...(await binding.stats()) };
       }
     }
+  }
+
+  private async getPrefixed(prefixes: PackedKeys): Promise<PackedRows> {
+    const packer = new RowPacker();
+    for (const prefix of unpackKeys(prefixes)) {
+      await this.scanning.run(async () => {
+        const scan = await this.binding.scan(prefixRange(prefix), false);
+        try {
+          for (;;) {
+            const rows = await scan.next(PREFIX_CHUNK_BYTES);
+            if (rows === undefined) return;
+            packer.append(rows);
+            // Where all of it is one chunk, which is usual, the end is known without being asked for.
+            if (rows.length < PREFIX_CHUNK_BYTES) return;
+          }
+        } finally {
+          await scan.close();
+        }
+      });
+    }
+    return packer.take();
   }
 
   private async scanNext(scans: Map<number, Scan>, id: number, chunkBytes: number): Promise<Result> {

@@ -1,5 +1,12 @@
 import { viewOf } from '../bytes/slice.ts';
-import { DAMAGED_LENGTH, DELETE_LENGTH, EngineError, type PackedBatch, type PackedKeys } from './engine.ts';
+import {
+  DAMAGED_LENGTH,
+  DELETE_LENGTH,
+  EngineError,
+  type PackedBatch,
+  type PackedKeys,
+  type Range,
+} from './engine.ts';
 
 /** Bytes before a packed row's key: key length and value length. */
 export const ROW_HEADER = 8;
@@ -8,21 +15,20 @@ export const ROW_HEADER = 8;
 export const KEY_BYTES_MIN = 1;
 export const KEY_BYTES_MAX = 1978;
 
+const NOTHING = new ArrayBuffer(0);
+
 /** Packs rows one after the other into memory that is then handed over, to be transferred. */
 export class RowPacker {
-  private memory: ArrayBuffer;
-  private bytes: Uint8Array;
-  private view: DataView;
-  private readonly capacity: number;
+  private memory = NOTHING;
+  private bytes = new Uint8Array(NOTHING);
+  private view: DataView = new DataView(NOTHING);
+  private capacity: number;
   length = 0;
   rows = 0;
 
-  /** @param capacity bytes allocated for each batch at first; doubled when more is needed */
-  constructor(capacity = 64 * 1024) {
+  /** @param capacity bytes allocated for the first batch, when it has a row; doubled when more is needed */
+  constructor(capacity = 4096) {
     this.capacity = capacity;
-    this.memory = new ArrayBuffer(capacity);
-    this.bytes = new Uint8Array(this.memory);
-    this.view = viewOf(this.memory);
   }
 
   /** Appends a row; without a value, a deletion (in a batch) or an absent row (in a result). */
@@ -39,8 +45,17 @@ export class RowPacker {
     this.rows++;
   }
 
+  /** Appends rows that are packed. */
+  append({ bytes, length, rows }: PackedBatch): void {
+    const start = this.length;
+    if (start + length > this.bytes.length) this.grow(start + length);
+    this.bytes.set(new Uint8Array(bytes, 0, length), start);
+    this.length += length;
+    this.rows += rows;
+  }
+
   private grow(needed: number): void {
-    const memory = new ArrayBuffer(Math.max(needed, this.bytes.length * 2));
+    const memory = new ArrayBuffer(Math.max(needed, this.capacity, this.bytes.length * 2));
     const grown = new Uint8Array(memory);
     grown.set(this.bytes.subarray(0, this.length));
     this.memory = memory;
@@ -48,12 +63,15 @@ export class RowPacker {
     this.view = viewOf(memory);
   }
 
-  /** The rows packed so far; the packer goes on empty, in new memory. */
+  /** The rows packed so far; the packer goes on empty, in new memory, as large as this one. */
   take(): PackedBatch {
-    const batch: PackedBatch = { bytes: this.memory, length: this.length, rows: this.rows };
-    this.memory = new ArrayBuffer(this.capacity);
-    this.bytes = new Uint8Array(this.memory);
-    this.view = viewOf(this.memory);
+    // What is handed over may be transferred: NOTHING stays.
+    const bytes = this.memory === NOTHING ? new ArrayBuffer(0) : this.memory;
+    const batch: PackedBatch = { bytes, length: this.length, rows: this.rows };
+    this.capacity = Math.max(this.capacity, this.memory.byteLength);
+    this.memory = NOTHING;
+    this.bytes = new Uint8Array(NOTHING);
+    this.view = new DataView(NOTHING);
     this.length = 0;
     this.rows = 0;
     return batch;
@@ -113,6 +131,16 @@ function tornRow(offset: number): EngineError {
     `the packed row at offset ${offset} does not end within the batch, or its key is not of ` +
       `${KEY_BYTES_MIN} to ${KEY_BYTES_MAX} bytes; nothing of the batch was written`,
   );
+}
+
+/** All keys that begin with `prefix`. */
+export function prefixRange(prefix: Uint8Array): Range {
+  let length = prefix.length;
+  while (length > 0 && prefix[length - 1] === 0xff) length--;
+  if (length === 0) return { start: prefix };
+  const end = Uint8Array.from(prefix.subarray(0, length));
+  end[length - 1]++;
+  return { start: prefix, end };
 }
 
 /** Keys packed for getMany. */

@@ -14,6 +14,7 @@ import type {
 /** What a client asks of the engine's thread. A request with an id is answered by a Reply. */
 export type Request =
   | { op: 'getMany'; id: number; keys: PackedKeys }
+  | { op: 'getPrefixed'; id: number; prefixes: PackedKeys }
   | { op: 'write'; id: number; batch: PackedBatch; sync: boolean }
   | { op: 'applyRows'; id: number; path: string; offset: number; length: number; options: ApplyOptions }
   | { op: 'scan'; id: number; scan: number; range: Range; keysOnly: boolean; chunkBytes: number }

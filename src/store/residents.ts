@@ -12,7 +12,7 @@ import type { RowWant } from './row-want.ts';
 
 /** What rows are fetched from. */
 export interface EngineLink {
-  readonly engine: Pick<Engine, 'getMany' | 'scan'>;
+  readonly engine: Pick<Engine, 'getMany' | 'getPrefixed' | 'scan'>;
   /** Takes a checkpoint, so that what is dirty becomes clean; null while none can be taken. */
   readonly checkpoint: (() => Promise<void>) | null;
 }

@@ -3,6 +3,7 @@
  */
 import { Slice, viewOf } from '../bytes/slice.ts';
 import { DAMAGED_LENGTH, DELETE_LENGTH, type PackedKeys } from '../engines/engine.ts';
+import { packKeys } from '../engines/packed.ts';
 import { PAGE_BYTES, type Arena } from './arena.ts';
 import type { CollectionTable } from './collection-table.ts';
 import type { Evictor } from './evictor.ts';
@@ -12,6 +13,7 @@ import { TYPE_SYSTEM } from './record.ts';
 import type { Residents } from './residents.ts';
 import {
   EXPIRY_ROW_BYTES,
+  hashPrefix,
   hashRange,
   KEY_ROW_PREFIX,
   pageRowKey,
@@ -36,6 +38,10 @@ const SCANS_AT_A_TIME = 16;
 
 type KeyWant = Extract<RowWant, { kind: 'key' }>;
 type PageWant = Extract<RowWant, { kind: 'page' }>;
+type KeysWant = Extract<RowWant, { kind: 'keys' }>;
+
+/** The hash, unsigned, in the key of a key's row. */
+const hashOf = ({ bytes, keyStart }: RowWalk): number => bytes.readUInt32BE(keyStart + EXPIRY_ROW_BYTES);
 
 export interface FetcherGround {
   readonly arena: Arena;
@@ -66,15 +72,21 @@ export class RowFetcher {
       if (want.kind === 'key') rows.push(want);
       else if (want.kind === 'page') this.readAhead(set, want, rows);
     }
-    const scans = wants.filter((want) => want.kind === 'hash' || want.kind === 'keys');
+    const hashes = wants.filter((want) => want.kind === 'hash');
+    const scans = wants.filter((want) => want.kind === 'keys');
     const room = wants.find((want) => want.kind === 'room');
     if (room?.kind === 'room') await this.ground.evictor.makeRoom(room.bytes);
     await this.fetchRows(set, rows);
+    for (const keyspace of new Set(hashes.map((want) => want.keyspace))) {
+      const wanted = hashes.filter((want) => want.keyspace === keyspace).map(({ hash }) => hash >>> 0);
+      await this.fetchHashes(set, keyspace, [...new Set(wanted)]);
+    }
     for (let i = 0; i < scans.length; i += SCANS_AT_A_TIME) {
       await Promise.all(scans.slice(i, i + SCANS_AT_A_TIME).map((want) => this.scan(set, want)));
     }
     // Whatever was wanted, others have their turn before the unit runs again.
-    if (rows.length + scans.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    if (rows.length + hashes.length + scans.length === 0)
+      await new Promise((resolve) => setImmediate(resolve));
   }
 
   /** A working set was given up: what it held may leave. */
@@ -155,16 +167,7 @@ export class RowFetcher {
         ? pageRowKey(want.id, want.number)
         : rows.keyRowKey(want.keyspace.id, want.hash, want.key),
     );
-    let length = 0;
-    for (const key of keys) length += 4 + key.length;
-    const bytes = new ArrayBuffer(length);
-    const memory = Buffer.from(bytes);
-    let at = 0;
-    for (const key of keys) {
-      at = memory.writeUInt32LE(key.length, at);
-      at += key.copy(memory, at);
-    }
-    return { bytes, length, count: keys.length };
+    return packKeys(keys);
   }
 
   /** Puts what was read into memory; rows come in the order of what was asked for. */
@@ -241,29 +244,37 @@ export class RowFetcher {
       : reader.fetchedKey(want.keyspace, bytes, keyStart, valueStart, end);
   }
 
-  /** Brings all keys of one hash, or of a stretch of hashes. */
-  private async scan(set: RowSet, want: RowWant): Promise<void> {
-    if (want.kind === 'hash') {
-      const from = want.hash >>> 0;
-      await this.scanHashes(set, want.keyspace, from, from + 1, Infinity);
-    } else if (want.kind === 'keys') {
-      // Long keys, of which there are few, for the whole stretch that the others are brought for.
-      await this.scanHashes(set, want.keyspace, want.from, 2 ** 32, want.count);
+  /** Brings all keys of some hashes, unsigned. */
+  private async fetchHashes(set: RowSet, keyspace: Keyspace, hashes: readonly number[]): Promise<void> {
+    const { residents } = this;
+    for (;;) {
+      if (residents.link === null) throw new Error('rows are wanted of a tier without an engine');
+      this.ground.evictor.roomForFetch(hashes.length * KEY_BYTES);
+      const { applied } = residents;
+      const prefixes = packKeys(
+        hashes.flatMap((hash) =>
+          [RowKind.Key, RowKind.LongKey].map((kind) => hashPrefix(kind, keyspace.id, hash)),
+        ),
+      );
+      const found = await residents.link.engine.getPrefixed(prefixes);
+      if (set.released || keyspace.droppedAt !== 0) return;
+      if (residents.applied !== applied) continue;
+      this.ground.evictor.roomForFetch(found.length);
+      const walk = new RowWalk(found);
+      while (walk.next()) this.takeScanned(set, keyspace, walk);
+      for (const hash of hashes) set.addKnown(keyspace, hash, hash + 1);
+      return;
     }
   }
 
-  private async scanHashes(
-    set: RowSet,
-    keyspace: Keyspace,
-    from: number,
-    to: number,
-    count: number,
-  ): Promise<void> {
+  /** Brings the keys of a stretch of hashes. */
+  private async scan(set: RowSet, { keyspace, from, count }: KeysWant): Promise<void> {
     const { residents } = this;
     for (;;) {
       if (set.released || keyspace.droppedAt !== 0) return;
       const { applied } = residents;
-      const end = await this.scanKind(RowKind.Key, set, keyspace, from, to, count, applied);
+      const end = await this.scanKind(RowKind.Key, set, keyspace, from, 2 ** 32, count, applied);
+      // Long keys, of which there are few, for the whole stretch that the others were brought for.
       if (
         end >= 0 &&
         (await this.scanKind(RowKind.LongKey, set, keyspace, from, end, Infinity, applied)) >= 0
@@ -299,16 +310,20 @@ export class RowFetcher {
       this.ground.evictor.roomForFetch(chunk.length);
       const walk = new RowWalk(chunk);
       while (walk.next()) {
-        const hash = walk.bytes.readUInt32BE(walk.keyStart + EXPIRY_ROW_BYTES);
+        const hash = hashOf(walk);
         if (rows >= count && hash !== last) return residents.applied === applied ? hash : -1;
         last = hash;
         rows++;
-        const ref = this.scanned(keyspace, walk, hash | 0);
-        residents.fetchedRows++;
-        if (ref !== 0) set.pin(ref);
+        this.takeScanned(set, keyspace, walk);
       }
     }
     return residents.applied === applied ? to : -1;
+  }
+
+  private takeScanned(set: RowSet, keyspace: Keyspace, walk: RowWalk): void {
+    const ref = this.scanned(keyspace, walk, hashOf(walk) | 0);
+    this.residents.fetchedRows++;
+    if (ref !== 0) set.pin(ref);
   }
 
   /** Puts a scanned row into memory; returns its block, 0 when the row does not tell whose it is. */

@@ -71,17 +71,22 @@ export function ownedCollection(row: Buffer, start: number, valueStart: number, 
 
 /** The rows of one kind of a database's keys whose hashes, unsigned, are in [from, to). */
 export function hashRange(kind: number, databaseId: number, from: number, to: number): Range {
-  const bound = (id: number, hash: number): Buffer => {
-    const key = Buffer.alloc(KEY_ROW_PREFIX);
-    key[0] = kind;
-    key.writeUInt32BE(id, 1);
-    key.writeUInt32BE(hash, 5);
-    return key;
-  };
   return {
-    start: bound(databaseId, from),
-    end: to < 2 ** 32 ? bound(databaseId, to) : bound(databaseId + 1, 0).subarray(0, 5),
+    start: hashPrefix(kind, databaseId, from),
+    end:
+      to < 2 ** 32
+        ? hashPrefix(kind, databaseId, to)
+        : hashPrefix(kind, databaseId + 1, 0).subarray(0, EXPIRY_ROW_BYTES),
   };
+}
+
+/** What the rows of all keys of one hash, unsigned, begin with. */
+export function hashPrefix(kind: number, databaseId: number, hash: number): Buffer {
+  const key = Buffer.alloc(KEY_ROW_PREFIX);
+  key[0] = kind;
+  key.writeUInt32BE(databaseId, 1);
+  key.writeUInt32BE(hash, 5);
+  return key;
 }
 
 /** In place of a value's length in a batch: the row is deleted. */

@@ -62,7 +62,7 @@ const MAX_KEYSPACES = 1 << 16;
 /** So near to the limit a unit of work may run out of room half-way, and must be possible to undo. */
 const UNDO_BYTES = 64 * 1024 * 1024;
 /** Due entries whose keys are fetched together. */
-const EXPIRED_A_STEP = 256;
+const EXPIRED_A_STEP = 1024;
 /** Pages freed between two looks at the clock. */
 const PAGES_A_STEP = 64;
 /** The filter of a database may take this part of the limit. */

@@ -68,6 +68,23 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     expect(await scanAll(engine, { start: key('d'), end: key('c') })).toEqual([]);
   });
 
+  test('getPrefixed: all rows of each prefix, in the order asked for', async () => {
+    const engine = await open();
+    const names = ['a', 'a\xff', 'a\xff\xff', 'a\xff\xff0', 'ab', 'b', '\xff', '\xff\x00'];
+    await put(engine, Object.fromEntries(names.map((one) => [one, `value of ${one}`])));
+    const rows = async (...prefixes: string[]): Promise<string[]> => {
+      const found = unpackRows(await engine.getPrefixed(packKeys(prefixes.map(key))));
+      return found.map((row) => Buffer.from(row.key).toString('latin1'));
+    };
+    const [first] = unpackRows(await engine.getPrefixed(packKeys([key('ab')])));
+    expect(first.value).toEqual(key('value of ab'));
+    expect(await rows('b', 'nothing', 'a\xff')).toEqual(['b', 'a\xff', 'a\xff\xff', 'a\xff\xff0']);
+    expect(await rows('\xff')).toEqual(['\xff', '\xff\x00']);
+    expect(await rows('nothing')).toEqual([]);
+    await fill(engine, 3000, 100);
+    expect(await rows('row:')).toHaveLength(3000);
+  });
+
   test('takes keys of 1 to 1,978 bytes and values from nothing to megabytes', async () => {
     const engine = await open();
     const rows = [

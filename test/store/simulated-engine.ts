@@ -16,6 +16,7 @@ import {
   type Range,
   type ScanOptions,
 } from '../../src/engines/engine.ts';
+import { unpackKeys } from '../../src/engines/packed.ts';
 import type { SimulatedDisk } from './simulated-disk.ts';
 
 type Row = { key: string; value: Buffer | null };
@@ -78,6 +79,14 @@ export class SimulatedEngine implements Engine {
       at += 4 + length;
     }
     return pack(found);
+  }
+
+  async getPrefixed(prefixes: PackedKeys): Promise<PackedRows> {
+    await this.begin();
+    const found = unpackKeys(prefixes).flatMap((prefix) =>
+      [...this.rows.keys()].filter((key) => key.startsWith(prefix.toString('latin1'))).sort(),
+    );
+    return pack(found.map((key) => ({ key, value: this.rows.get(key)! })));
   }
 
   async write(batch: PackedBatch, options: { sync?: boolean } = {}): Promise<void> {
