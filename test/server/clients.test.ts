@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { createClient, RESP_TYPES } from 'redis';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connect, freePort } from './harness.ts';
+import { connect, freePort, TIER } from './harness.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const PASSWORD = 'correct horse';
@@ -22,7 +22,11 @@ describe.each(['leveldb', 'lmdb', 'rocksdb'])('on %s', (engine) => {
 
   async function start(): Promise<void> {
     const parameters = { port, engine, dir: path.join(directory, 'data'), requirepass: PASSWORD };
-    const words = Object.entries(parameters).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    const tier = TIER === undefined ? {} : { 'tier-memory': TIER };
+    const words = Object.entries({ ...parameters, ...tier }).flatMap(([name, value]) => [
+      `--${name}`,
+      String(value),
+    ]);
     child = spawn(process.execPath, [MAIN, 'server', ...words], { cwd: directory, stdio: 'ignore' });
     while (true) {
       const client = await connect(port).catch(() => null);

@@ -110,25 +110,25 @@ describe('an image', { timeout: 180_000 }, () => {
   it('is merged, sent to another database, and read by a new data directory', async () => {
     const { client } = await startArdent();
     await sendAll(client, [
+      ['DEBUG', 'SET-ACTIVE-EXPIRE', '0'],
       ['MSET', 'a', 'old', 'b', 'old'],
       ['SET', 'gone', '1', 'PX', '50'],
       ['SET', 'stays', '1', 'EX', '1000'],
-      ['DEBUG', 'SET-ACTIVE-EXPIRE', '0'],
       ['BGSAVE', 'IMAGE', 'SCHEDULE'],
     ]);
     while (!existsSync(image())) await new Promise((resolve) => setTimeout(resolve, 10));
     await new Promise((resolve) => setTimeout(resolve, 60));
     await sendAll(client, [['FLUSHALL'], ['MSET', 'a', 'new', 'c', 'new']]);
-    expect(counts(await client.send('IMPORT', image(), 'SKIP'))).toMatchObject({
+    expect(counts(await patiently(client, 'IMPORT', image(), 'SKIP'))).toMatchObject({
       ...{ keys: 3, skipped: 1, replaced: 0, expired: 1 },
     });
     expect(await client.send('MGET', 'a', 'b', 'c')).toBe('*3\r\n$3\r\nnew\r\n$3\r\nold\r\n$3\r\nnew\r\n');
     expect(await client.send('TTL', 'stays')).toMatch(/^:(99|100)\d\r\n/);
-    expect(counts(await client.send('IMPORT', image(), 'REPLACE', 'DB', 3))).toMatchObject({ keys: 3 });
+    expect(counts(await patiently(client, 'IMPORT', image(), 'REPLACE', 'DB', 3))).toMatchObject({ keys: 3 });
     await sendAll(client, [['SELECT', 3]]);
     expect(await client.send('MGET', 'a', 'b', 'c')).toBe('*3\r\n$3\r\nold\r\n$3\r\nold\r\n$-1\r\n');
     await sendAll(client, [['SAVE', 'image']]);
-    expect(await client.send('IMPORT', image(), 'SKIP', 'DB', 1)).toMatch(
+    expect(await patiently(client, 'IMPORT', image(), 'SKIP', 'DB', 1)).toMatch(
       /^-ERR .*damaged at offset 0: keys of the databases 0, 3 cannot all go to database 1; nothing/,
     );
     for (const wrong of [

@@ -5,10 +5,24 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach } from 'vitest';
-import { connect, encodeCommand, freePort, startRedis, type CommandLine, type RawClient } from './harness.ts';
+import {
+  connect,
+  encodeCommand,
+  ENGINE,
+  freePort,
+  startRedis,
+  TIER,
+  type CommandLine,
+  type RawClient,
+} from './harness.ts';
 
 const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 export const PATIENCE_MS = 60_000;
+/** With TIER, as for servers of this process; what a test asks for itself comes later and counts. */
+const MODE =
+  TIER === undefined
+    ? []
+    : ['--engine', ENGINE, '--tier-memory', TIER, '--checkpoint-dirty', '1mb', '--checkpoint-age', '1'];
 
 /** Of the test that runs. */
 export let directory: string;
@@ -29,7 +43,18 @@ export async function startArdent(
   const port = await freePort();
   const child = spawn(
     process.execPath,
-    [MAIN, 'server', '--port', String(port), '--dir', directory, '--enable-debug-command', 'yes', ...args],
+    [
+      MAIN,
+      'server',
+      '--port',
+      String(port),
+      '--dir',
+      directory,
+      '--enable-debug-command',
+      'yes',
+      ...MODE,
+      ...args,
+    ],
     { stdio: 'ignore' },
   );
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
