@@ -282,7 +282,7 @@ export const bitCommands: readonly Command[] = [
       'key [operation(GET encoding_offset(encoding offset)|write([OVERFLOW wrap_sat_fail(WRAP|SAT|FAIL)] write_operation(SET encoding_offset_value(encoding offset value:integer)|INCRBY encoding_offset_increment(encoding offset increment))))...]',
     flags: ['write', 'denyoom'],
     categories: ['bitmap'],
-    keys: [keyAt(1, 'RW', 'update', 'access', 'variable_flags')],
+    keys: [keyAt(1, 'RW', 'access', 'update', 'variable_flags')],
     getKeys: bitfieldKeys,
     group: 'bitmap',
     since: '3.2.0',

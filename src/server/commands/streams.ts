@@ -259,7 +259,7 @@ export const streamCommands: readonly Command[] = [
     name: 'xread',
     arity: -4,
     syntax: '[COUNT count] [BLOCK milliseconds] STREAMS streams(key... id...)',
-    flags: ['blocking', 'readonly'],
+    flags: ['blocking', 'readonly', 'movablekeys'],
     keys: [keysAfter('STREAMS', 1, 'RO', 'access')],
     complexity: 'for each stream O(log(N)+M) for N entries and M that are returned',
     summary: 'Gives the entries of streams after an id, or waits for one.',
@@ -272,7 +272,7 @@ export const streamCommands: readonly Command[] = [
     syntax:
       'GROUP group_consumer(group consumer) [COUNT count] [BLOCK milliseconds] [NOACK] ' +
       'STREAMS streams(key... id...)',
-    flags: ['blocking', 'write'],
+    flags: ['blocking', 'write', 'movablekeys'],
     keys: [keysAfter('STREAMS', 4, 'RO', 'access')],
     complexity: 'for each stream O(M*log(N)) for N entries and M that are returned',
     summary: 'Hands entries that nobody in a group has had to a consumer, or waits for one.',
