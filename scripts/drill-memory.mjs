@@ -12,7 +12,8 @@
  * 4. restart   ended in order, checked offline, started again
  * 5. overwrite as many SETs at random as there are keys, until the engine has them; the engine alone,
  *              doing the same in a process of its own; Redis with its append-only file, too
- * 6. kill      kill -9 while SETs arrive; first answer, first GET, full speed; SETs of new keys
+ * 6. kill      kill -9 while SETs arrive; first answer, first GET, full speed, all in memory. Killed once
+ *              more; SETs of new keys from the first answer on
  *
  * Each sample's anonymous memory is held against the account of INFO memory. Exit code 3 when it is
  * above it, when keys outlive their deadline, or when the server loses a key.
@@ -56,6 +57,7 @@ const { values: options } = parseArgs({
     'value-size': { type: 'string', default: '100' },
     'ttl-keys': { type: 'string' },
     'ttl-seconds': { type: 'string' },
+    'read-seconds': { type: 'string', default: '20' },
     'new-keys-seconds': { type: 'string', default: '60' },
     'tier-memory': { type: 'string' },
     appendfsync: { type: 'string', default: 'everysec' },
@@ -73,6 +75,7 @@ const valueSize = Number(options['value-size']);
 const ttlKeys = Number(options['ttl-keys'] ?? Math.round(keys / 5));
 /** Time enough to load the keys, and to bring them to the disk, before they are due. */
 const ttlSeconds = Number(options['ttl-seconds'] ?? Math.ceil(15 + ttlKeys / 20_000));
+const readSeconds = Number(options['read-seconds']);
 const newKeysSeconds = Number(options['new-keys-seconds']);
 const tierMemory =
   options['tier-memory'] ?? String(Math.ceil((3 * keys + ttlKeys) * (valueSize + KEY_MEMORY) + 256 * MB));
@@ -365,15 +368,8 @@ async function restartDrill(server, watch) {
   };
 }
 
-async function killDrill(server, watch) {
-  await watch.take();
-  const before = await send(server.address, READ, {
-    seconds: 5,
-    pipeline: 1,
-    connections: 50,
-    intervalSeconds: 0.25,
-  });
-  const full = median(before.series.slice(2).map((point) => point.opsPerSecond));
+/** Kills the server while SETs arrive and starts it again; resolves when it serves. */
+async function killUnderLoad(server, watch, expected) {
   const burst = send(server.address, OVERWRITE, { requests: keys * 2 }).catch((error) => error);
   const target = Number((await server.control.info()).total_commands_processed) + keys * BURST_SHARE;
   while (Number((await server.control.info()).total_commands_processed) < target) await sleep(20);
@@ -388,28 +384,45 @@ async function killDrill(server, watch) {
   if (reply !== `$${valueSize}`) throw new Error(`GET after the restart replied ${reply}`);
   const info = await server.control.info();
   const found = await dbsize(server);
-  if (found !== keys) throw new Error(`${keys} keys before the kill, ${found} after it`);
-  const readsBegan = performance.now() - server.spawnedAt;
-  const reads = await send(server.address, READ, {
-    seconds: 10,
-    pipeline: 1,
-    connections: 50,
-    intervalSeconds: 0.25,
-  });
-  const fullAt = reads.series.find((point) => point.opsPerSecond >= full * FULL_SPEED)?.at;
-  const result = {
+  if (found !== expected) throw new Error(`${expected} keys before the kill, ${found} after it`);
+  return {
     logBytes: Number(logBytes),
     state,
-    rateBefore: full,
     answeredMs: answered,
     firstGetMs: served,
     loadMs: Number(info.recovered_load_ms),
     replayMs: Number(info.recovered_replay_ms),
     replayedBytes: Number(info.recovered_log_bytes),
-    fullSpeedMs: fullAt === undefined ? null : readsBegan + fullAt * 1000,
-    misses: reads.misses,
   };
+}
+
+/** Milliseconds from the start of the process until all data were in memory. */
+async function warmedMs(server) {
+  for (;;) {
+    if ((await server.control.info()).tier_complete === '1') return performance.now() - server.spawnedAt;
+    if (performance.now() - server.spawnedAt > SETTLE_MS_MAX) return null;
+    await sleep(100);
+  }
+}
+
+async function killDrill(server, watch) {
+  await watch.take();
+  const read = (seconds) =>
+    send(server.address, READ, { seconds, pipeline: 1, connections: 50, intervalSeconds: 0.25 });
+  const before = await read(5);
+  const full = median(before.series.slice(2).map((point) => point.opsPerSecond));
+  const result = { rateBefore: full, ...(await killUnderLoad(server, watch, keys)) };
+  const warmed = warmedMs(server);
+  const readsBegan = performance.now() - server.spawnedAt;
+  const reads = await read(readSeconds);
+  const fullAt = reads.series.find((point) => point.opsPerSecond >= full * FULL_SPEED)?.at;
+  result.fullSpeedMs = fullAt === undefined ? null : readsBegan + fullAt * 1000;
+  result.firstSecond = median(reads.series.slice(0, 4).map((point) => point.opsPerSecond));
+  result.warmedMs = await warmed;
+  result.misses = reads.misses;
   if (newKeysSeconds > 0) {
+    await killUnderLoad(server, watch, keys);
+    const allWarm = warmedMs(server);
     const fresh = await send(server.address, 'SET new:{index sequential} {value}', {
       seconds: newKeysSeconds,
       pipeline: 1,
@@ -417,7 +430,13 @@ async function killDrill(server, watch) {
       keyspace: 999_999_999,
     });
     const perSecond = fresh.series.slice(0, newKeysSeconds).map((point) => point.opsPerSecond);
-    result.newKeys = { perSecond, min: Math.min(...perSecond), median: median(perSecond) };
+    result.newKeys = {
+      perSecond,
+      first: perSecond[0],
+      min: Math.min(...perSecond),
+      median: median(perSecond),
+      warmedMs: await allWarm,
+    };
   }
   return result;
 }
@@ -519,11 +538,13 @@ function lines(result, redis) {
     'kill -9',
     `with ${mb(kill.logBytes)} of log to replay, checkpoint ${kill.state}: first answer ${ms(kill.answeredMs)}, first GET ` +
       `${ms(kill.firstGetMs)} (load ${ms(kill.loadMs)}, replay of ${mb(kill.replayedBytes)} ${ms(kill.replayMs)}), ` +
-      `full speed ${ms(kill.fullSpeedMs)}`,
+      `full speed ${ms(kill.fullSpeedMs)} (${rate(kill.rateBefore)} before; ${rate(kill.firstSecond)} in the first second), ` +
+      `all in memory ${ms(kill.warmedMs)}`,
     ...(kill.newKeys === undefined
       ? []
       : [
-          `SETs of new keys in the first ${kill.newKeys.perSecond.length} s: median ${rate(kill.newKeys.median)}, min ${rate(kill.newKeys.min)}`,
+          `SETs of new keys in the first ${kill.newKeys.perSecond.length} s after a kill: median ${rate(kill.newKeys.median)}, ` +
+            `first second ${rate(kill.newKeys.first)}, min ${rate(kill.newKeys.min)}; all in memory ${ms(kill.newKeys.warmedMs)}`,
         ]),
   );
   return table;

@@ -135,6 +135,9 @@ export class RunningServer {
       this.store.faultAtRandom(seed, chance);
       logger.warn(`random faults: ${config.number('random-faults')}% of looks at data, SEED=${seed}`);
     }
+    config.onChange('tier-warm-up', () => {
+      this.store.warmer.paused = !config.flag('tier-warm-up');
+    });
     const opening = this.openStore();
     await Promise.race([opening, delay(QUIET_START_MS, undefined, { ref: false })]);
     await server.listen();
@@ -210,7 +213,7 @@ export class RunningServer {
       engineOptions: engineOptions(config),
       appendfsync: config.text('appendfsync') as 'always' | 'everysec' | 'no',
       checkpoint: checkpointLimits(config),
-      replay: (payload) => server.replay(payload),
+      replay: (payload, following) => server.replay(payload, following),
       evicts: true,
       onProgress: (progress) => {
         if (server.loading !== null) server.loading.fraction = fraction(progress);
@@ -218,6 +221,7 @@ export class RunningServer {
         told = Date.now();
         logger.info(`loading: ${describeProgress(progress)}`);
       },
+      onNotice: (message) => logger.info(message),
       onWarning: (message) => logger.warn(message),
       onFatal: (error) => this.fatal(error),
       onSlice: (kind, ms, workMs) => latency.record(kind, ms, workMs, Date.now()),
@@ -262,6 +266,7 @@ export class RunningServer {
       tier_evicted_pages: now.evictedPages,
       tier_warming: Number(now.warming),
       tier_warmed_rows: now.warmedRows,
+      tier_warm_up_ms: Math.round(now.warmUpMs),
       tier_filter_bytes: now.filterBytes,
       tier_filter_hits: now.filterHits,
     };
@@ -332,7 +337,8 @@ export class RunningServer {
     this.logger.error(`fatal: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     this.server.fail(error);
     // The log holds everything acknowledged; state in doubt must not become a checkpoint.
-    void this.end('an error that leaves the state in doubt', EXIT.failed, true);
+    const code = (error as { code?: string }).code === 'ROW_DAMAGED' ? EXIT.data : EXIT.failed;
+    void this.end('an error that leaves the state in doubt', code, true);
   }
 
   private async endBySignal(signal: string): Promise<void> {
@@ -366,7 +372,7 @@ export class RunningServer {
     await new Promise((resolve) => setTimeout(resolve, GOODBYE_MS));
     if (this.pidFile !== '' && existsSync(this.pidFile)) unlinkSync(this.pidFile);
     logger.warn(complete ? 'bye' : 'ended with data that could not be brought to the disk');
-    process.exit(complete ? code : EXIT.failed);
+    process.exit(complete || code !== EXIT.ok ? code : EXIT.failed);
   }
 }
 

@@ -178,7 +178,7 @@ export class Faults {
     if (end > requestEnd) this.wantRequests(set, client.db, requestMemory, args[0].view, requestEnd, end);
   }
 
-  /** Asks for the keys of the first requests of [pos, end). */
+  /** Asks for the keys of the first requests of [pos, end); returns how many these were. */
   wantRequests(
     set: WorkingSet,
     db: Database,
@@ -186,9 +186,10 @@ export class Faults {
     view: DataView,
     pos: number,
     end: number,
-  ): void {
+  ): number {
     const { ahead, server } = this;
-    for (let i = 0; i < REQUESTS_AHEAD && pos < end; i++) {
+    let count = 0;
+    for (; count < REQUESTS_AHEAD && pos < end; count++) {
       pos = parseRequest(ahead, memory, view, pos, end);
       if (pos < 0) break;
       const { args, argc } = ahead;
@@ -199,5 +200,6 @@ export class Faults {
       if (entry.fullName === 'select') db = this.selected(args[1]) ?? db;
       else this.wantArguments(set, db, entry, args, argc);
     }
+    return count;
   }
 }

@@ -46,7 +46,7 @@ export class Importing {
     this.current = loading;
     let counts: ImportCounts;
     try {
-      await loading.loaded;
+      await loading.ready();
       counts = this.commit(loading);
     } catch (error) {
       loading.abandon();

@@ -257,6 +257,9 @@ const effective: readonly Parameter[] = [
     }),
     auto: true,
   } as Parameter,
+  flag('tier-warm-up', true, {
+    help: 'after a start read the data into memory, as far as it has room, while they are served',
+  }),
   choice('appendfsync', 'everysec', ['everysec', 'always', 'no'], {
     help: 'when the log is forced to disk',
   }),

@@ -1,6 +1,7 @@
 /** Recovery's side of the server: the commands of log frames, run again. */
 import { Slice } from '../bytes/slice.ts';
 import { parseRequest, RequestReader } from '../resp/request-parser.ts';
+import type { WorkingSet } from '../store/api.ts';
 import type { ImportMode } from '../store/dump/merge.ts';
 import { Client } from './client.ts';
 import type { CommandEntry } from './command-entry.ts';
@@ -13,6 +14,8 @@ import { loadRequest } from './stored-request.ts';
 /** How an import begins in the log: id of the copy, what becomes of keys that exist, database or -1, Unix ms. */
 const IMPORT_HEAD = '*5\r\n$6\r\nIMPORT\r\n';
 const MINUS = 45;
+/** Requests of the log whose keys are fetched together: as many as one call of the engine takes. */
+const REQUESTS_AHEAD = 1024;
 
 export class Replay {
   private readonly server: Server;
@@ -27,10 +30,10 @@ export class Replay {
   }
 
   /** Runs what is in a frame; an import, which is the first of its frame, takes longer than this call. */
-  run(payload: Slice): Promise<void> | undefined {
+  run(payload: Slice, following: Iterable<Slice>): Promise<void> | undefined {
     const { u8, start } = payload;
     if (u8.latin1Slice(start, start + IMPORT_HEAD.length) === IMPORT_HEAD) return this.import(payload);
-    return this.commands(payload);
+    return this.commands(payload, following);
   }
 
   private async import(payload: Slice): Promise<void> {
@@ -46,25 +49,24 @@ export class Replay {
     });
     if (next === own.end) return;
     own.start = next;
-    await this.commands(own);
+    await this.commands(own, []);
   }
 
   /**
    * Runs the commands of a frame: no replies, nothing is logged, no limits, no expiry by the clock. Returns
    * a promise when one of them met what is not in memory; the rest runs before it resolves.
    */
-  private commands(payload: Slice): Promise<void> | undefined {
+  private commands(payload: Slice, following: Iterable<Slice>): Promise<void> | undefined {
     this.client.db = this.server.store.database(0);
     const requests = this.requests(payload);
-    return this.goOn(requests) ? undefined : this.rest(requests);
+    return this.goOn(requests) ? undefined : this.rest(requests, following);
   }
 
-  private async rest(requests: Generator<void>): Promise<void> {
+  private async rest(requests: Generator<void>, following: Iterable<Slice>): Promise<void> {
     const { client, server } = this;
     do {
       const { request, set } = client.rerun!;
-      const { u8, view, start, end } = this.ahead;
-      if (set.rounds === 0) server.faults.wantRequests(set, client.db, u8, view, start, end);
+      if (set.rounds === 0) this.wantAhead(set, following);
       await set.fetch();
       client.rerun = null;
       this.quietly(() => {
@@ -77,6 +79,17 @@ export class Replay {
       // Another fault keeps the set.
       if (this.faulted?.set !== set) set.release();
     } while (this.faulted !== null || !this.goOn(requests));
+  }
+
+  /** Asks for the keys of requests that come next, also those of the next frames. */
+  private wantAhead(set: WorkingSet, following: Iterable<Slice>): void {
+    const { faults, store } = this.server;
+    const { u8, view, start, end } = this.ahead;
+    let left = REQUESTS_AHEAD - faults.wantRequests(set, this.client.db, u8, view, start, end);
+    for (const frame of following) {
+      if (left <= 0) return;
+      left -= faults.wantRequests(set, store.database(0), frame.u8, frame.view, frame.start, frame.end);
+    }
   }
 
   /** As it is now; for the compiler, which believes that nothing has changed it. */

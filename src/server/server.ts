@@ -261,10 +261,10 @@ export class Server {
 
   /**
    * Runs the commands of a log frame again. Throws when one of them fails. A promise when one of them met
-   * what is not in memory; `payload` must stay until it resolves.
+   * what is not in memory; `payload` must stay until it resolves. `following` are frames that come next.
    */
-  replay(payload: Slice): Promise<void> | undefined {
-    return this.replayer.run(payload);
+  replay(payload: Slice, following: Iterable<Slice> = []): Promise<void> | undefined {
+    return this.replayer.run(payload, following);
   }
 
   // ---- Clients

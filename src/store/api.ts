@@ -111,9 +111,10 @@ export interface Residency {
   readonly evictedPages: number;
   /** Bytes of what may not leave, at the moment: of waiting units, and not in the engine yet. */
   readonly pinnedBytes: number;
-  /** Warm-up after a start: rows looked at so far, and whether it is under way. */
-  readonly warmedRows: number;
+  /** The warm-up after a start: whether it is under way, rows that it has read, and milliseconds that it has taken. */
   readonly warming: boolean;
+  readonly warmedRows: number;
+  readonly warmUpMs: number;
   /** The filter of keys that the engine has: its bytes, 0 while there is none, and look-ups that it spared. */
   readonly filterBytes: number;
   readonly filterHits: number;

@@ -14,7 +14,8 @@ import { encodeMeta, writeMeta, type Meta } from './meta-row.ts';
 import { RedoWriter } from './redo.ts';
 import { RowError } from './row-source.ts';
 import { RowWalk } from './row-walk.ts';
-import { Tier, databasesInMeta } from './tier.ts';
+import { databasesOfMeta } from './tier-meta.ts';
+import { Tier } from './tier.ts';
 
 const SCAN_CHUNK_BYTES = 1024 * 1024;
 const FIRST_KEY = Uint8Array.of(0);
@@ -50,7 +51,7 @@ export async function checkRows(check: RowCheck): Promise<void> {
   try {
     let tier: Tier | null = null;
     if (meta !== null && !check.readOnly) {
-      tier = new Tier({ databases: databasesInMeta(meta.tier) });
+      tier = new Tier({ databases: databasesOfMeta(meta.tier).length });
       tier.restoreMeta(meta.tier);
     }
     const problems = new Problems(report, path);

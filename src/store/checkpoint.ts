@@ -16,8 +16,9 @@
 import type { Engine } from '../engines/engine.ts';
 import type { Disk } from './disk.ts';
 import { faultPoint } from './fault-point.ts';
+import type { FilterFiles } from './filter-files.ts';
 import type { CommandLog } from './log.ts';
-import { LoopLoad } from './loop-load.ts';
+import { LoopLoad, rest } from './loop-load.ts';
 import { encodeMeta, writeMeta } from './meta-row.ts';
 import { Purger } from './purger.ts';
 import { REDO_BUFFER_BYTES_MAX, RedoWriter, type RedoFile } from './redo.ts';
@@ -61,10 +62,6 @@ export function checkpointMemory(limits: CheckpointOptions): number {
 
 /** CPU time of one slice of copying: what a request waits for it at most. */
 const SLICE_MS = 1;
-/** With a busy loop, copying takes at most one part in this many of its time. */
-const BUSY_SHARE = 4;
-/** The loop counts as busy when others use more than this part of it. */
-const BUSY_UTILIZATION = 0.5;
 const SLICE_BYTES_MAX = 1 * MB;
 const TICK_MS = 100;
 const RETRY_MS_MIN = 1000;
@@ -73,7 +70,11 @@ const RETRY_MS_MAX = 30_000;
 const WRITER_DELAY_MS_MAX = 100;
 
 /** `ms` by the clock, `workMs` on a processor at most; see SliceClock. */
-export type OnSlice = (kind: 'checkpoint-cut' | 'checkpoint-copy', ms: number, workMs: number) => void;
+export type OnSlice = (
+  kind: 'checkpoint-cut' | 'checkpoint-copy' | 'warm-up',
+  ms: number,
+  workMs: number,
+) => void;
 
 export interface CheckpointerOptions {
   source: RowSource;
@@ -96,6 +97,7 @@ export interface CheckpointerOptions {
   onError: (error: Error, step: string) => void;
   /** Called after each piece of work on the caller's thread; see SliceClock. */
   onSlice?: OnSlice;
+  filters?: FilterFiles;
 }
 
 type State = 'idle' | 'copying' | 'committing' | 'applying';
@@ -182,6 +184,7 @@ export class Checkpointer {
 
   private tick(): void {
     const now = Date.now();
+    this.options.filters?.tend({ position: this.position, checkpoints: this.checkpoints });
     if (this.logBytes === 0) this.dirtySince = now;
     if (this.running !== null || this.held > 0 || this.stopped || now < this.notBefore) return;
     const { limits } = this;
@@ -266,6 +269,8 @@ export class Checkpointer {
       let redo: RedoFile;
       try {
         await this.copy(cut.writer);
+        const { position } = cut.writer;
+        this.options.filters?.mark({ position, checkpoints: this.checkpoints + 1 });
         redo = await this.commit(cut.writer, cut.meta);
       } catch (error) {
         this.source.endCut(false);
@@ -343,6 +348,7 @@ export class Checkpointer {
       const complete = this.source.copyCut(SLICE_MS, SLICE_BYTES_MAX);
       writer.drain();
       this.source.cutSink = writer.sink;
+      this.options.filters?.drain();
       clock.stop();
       const elapsed = clock.elapsedMs;
       this.longestCopyMs = Math.max(this.longestCopyMs, elapsed);
@@ -357,12 +363,7 @@ export class Checkpointer {
 
   /** Lets the server work between two slices, longer when it is busy, less when writers are being held up. */
   private async pause(load: LoopLoad, sliceMs: number): Promise<void> {
-    const busy = this.deadline === 0 && load.othersSince(sliceMs) > BUSY_UTILIZATION;
-    const waitMs = busy ? sliceMs * (BUSY_SHARE - 1) * (1 - this.pressure) : 0;
-    await new Promise<void>((resolve) => {
-      if (waitMs < 1) setImmediate(resolve);
-      else setTimeout(resolve, waitMs);
-    });
+    await rest(this.deadline === 0 ? load.restAfter(sliceMs) * (1 - this.pressure) : 0);
   }
 
   private async commit(writer: RedoWriter, meta: Buffer): Promise<RedoFile> {

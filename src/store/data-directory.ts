@@ -4,7 +4,7 @@
  *     ardent.json   identity: format, engine, binding; made once, never changed
  *     ardent.pid    process that has it open, for people to read; the lock itself is the kernel's
  *     clean.json    there after a clean end: where the history stood
- *     log/ redo/ engine/
+ *     log/ redo/ filters/ engine/
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -156,6 +156,10 @@ export class DataDirectory {
 
   get redoDirectory(): string {
     return `${this.path}/redo`;
+  }
+
+  get filterDirectory(): string {
+    return `${this.path}/filters`;
   }
 
   get engineDirectory(): string {

@@ -56,6 +56,11 @@ export class ExpiryIndex {
     this.shared = shared;
   }
 
+  /** Entries: keys with a deadline, and deadlines of values that were damaged. */
+  get size(): number {
+    return this.record === 0 ? 0 : this.words()[this.at() + 2];
+  }
+
   add(deadline: number, hash: number): void {
     if (this.record === 0) this.create();
     const tree = this.open();

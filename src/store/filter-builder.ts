@@ -1,14 +1,13 @@
-/** Makes filters of absent keys from the engine's rows, one after the other, in the background. */
-import { RowKind, hashRange, EXPIRY_ROW_BYTES } from './row-format.ts';
+/** Makes filters of all keys of a keyspace, one after the other, in the background. */
 import type { Keyspace } from './keyspace.ts';
+import { LoopLoad, rest } from './loop-load.ts';
 import type { EngineLink, Residents } from './residents.ts';
-import { RowWalk } from './row-walk.ts';
+import { EXPIRY_ROW_BYTES, hashRange, RowKind } from './row-format.ts';
+import { rowPass } from './row-pass.ts';
 
 const CHUNK_BYTES = 256 * 1024;
-/** Chunks that one scan reads: the engine has to keep what it shows. Keys that leave memory between two scans are told by themselves. */
-const CHUNKS_A_SCAN = 64;
-/** Where the next scan begins: after a key. */
-const AFTER = Buffer.alloc(1);
+/** CPU time of one slice. */
+const SLICE_MS = 2;
 
 export class FilterBuilder {
   private readonly residents: Residents;
@@ -38,34 +37,40 @@ export class FilterBuilder {
     }
   }
 
+  /** From the key table, and from the engine's rows unless all keys were in memory when it began. */
   private async build(keyspace: Keyspace, link: EngineLink): Promise<void> {
+    const { complete } = keyspace;
     keyspace.away.build(keyspace.size);
-    for (const kind of [RowKind.LongKey, RowKind.Key]) {
-      const { start, end } = hashRange(kind, keyspace.id, 0, 2 ** 32);
-      for (let from: Uint8Array | null = start; from !== null;)
-        from = await this.scan(keyspace, link, from, end as Uint8Array);
+    await this.addResident(keyspace);
+    if (complete) return;
+    for (const kind of [RowKind.LongKey, RowKind.Key]) await this.addRows(keyspace, link, kind);
+  }
+
+  private async addResident(keyspace: Keyspace): Promise<void> {
+    const { table, away } = keyspace;
+    const load = new LoopLoad();
+    let more = true;
+    const add = (hash: number): void => {
+      more = away.found(hash);
+    };
+    for (let cursor = 0; more && keyspace.droppedAt === 0;) {
+      const began = performance.now();
+      do cursor = table.forEachHash(cursor, add);
+      while (cursor !== 0 && performance.now() < began + SLICE_MS);
+      if (cursor === 0) return;
+      await rest(load.restAfter(performance.now() - began));
     }
   }
 
-  /** Adds the hashes of some rows from `start` on; returns where to go on, null at the end. */
-  private async scan(
-    keyspace: Keyspace,
-    { engine }: EngineLink,
-    start: Uint8Array,
-    end: Uint8Array,
-  ): Promise<Uint8Array | null> {
-    let chunks = 0;
-    for await (const chunk of engine.scan({ start, end, chunkBytes: CHUNK_BYTES, keysOnly: true })) {
-      const walk = new RowWalk(chunk);
+  private async addRows(keyspace: Keyspace, { engine }: EngineLink, kind: number): Promise<void> {
+    const range = { ...hashRange(kind, keyspace.id, 0, 2 ** 32), chunkBytes: CHUNK_BYTES, keysOnly: true };
+    for await (const { walk } of rowPass(engine, this.residents, range)) {
       while (walk.next()) {
-        if (!keyspace.away.found(walk.bytes.readInt32BE(walk.keyStart + EXPIRY_ROW_BYTES))) return null;
+        if (!keyspace.away.found(walk.bytes.readInt32BE(walk.keyStart + EXPIRY_ROW_BYTES))) return;
+        this.residents.filterRows++;
       }
-      this.residents.filterRows += chunk.rows;
-      if (keyspace.droppedAt !== 0) return null;
-      if (++chunks === CHUNKS_A_SCAN)
-        return Buffer.concat([walk.bytes.subarray(walk.keyStart, walk.valueStart), AFTER]);
-      await new Promise((resolve) => setImmediate(resolve));
+      if (keyspace.droppedAt !== 0) return;
+      await rest(0);
     }
-    return null;
   }
 }

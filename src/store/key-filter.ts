@@ -5,7 +5,7 @@
  * each word of a block). It grows by parts, each twice as large as the one before.
  */
 
-const BITS_A_KEY = 10;
+export const BITS_A_KEY = 10;
 const BLOCK_WORDS = 8;
 const FIRST_KEYS_MIN = 4096;
 /** Odd multipliers whose upper bits pick the bit of each word of a block. */
@@ -20,12 +20,19 @@ const SALTS = Int32Array.of(
   0x5c6bfb31,
 );
 
-interface Part {
+export interface FilterPart {
+  /** Blocks of eight words. */
   words: Int32Array;
   blocks: number;
   /** Hashes that it is to take, and has taken. */
   keys: number;
   taken: number;
+}
+
+/** A part without hashes for so many. */
+export function newPart(keys: number): FilterPart {
+  const blocks = Math.ceil((keys * BITS_A_KEY) / (32 * BLOCK_WORDS));
+  return { words: new Int32Array(blocks * BLOCK_WORDS), blocks, keys, taken: 0 };
 }
 
 export class KeyFilter {
@@ -34,13 +41,22 @@ export class KeyFilter {
   /** Hashes that have been added, those of one hash counted once. */
   count = 0;
 
-  private readonly parts: Part[] = [];
+  readonly parts: FilterPart[];
   private readonly maxBytes: number;
 
-  /** For about `keys` hashes at first, and never more than `maxBytes`. */
-  constructor(keys: number, maxBytes = Infinity) {
+  /** Of parts that were another filter's; never more than `maxBytes`. */
+  constructor(parts: FilterPart[], maxBytes = Infinity) {
     this.maxBytes = maxBytes;
-    this.addPart(Math.max(Math.ceil(keys), FIRST_KEYS_MIN));
+    this.parts = parts;
+    for (const { words, taken } of parts) {
+      this.bytes += words.byteLength;
+      this.count += taken;
+    }
+  }
+
+  /** For about `keys` hashes at first. */
+  static for(keys: number, maxBytes?: number): KeyFilter {
+    return new KeyFilter([newPart(Math.max(Math.ceil(keys), FIRST_KEYS_MIN))], maxBytes);
   }
 
   has(hash: number): boolean {
@@ -67,11 +83,10 @@ export class KeyFilter {
   }
 
   private addPart(keys: number): boolean {
-    const blocks = Math.ceil((keys * BITS_A_KEY) / (32 * BLOCK_WORDS));
-    const bytes = blocks * BLOCK_WORDS * 4;
-    if (this.parts.length > 0 && this.bytes + bytes > this.maxBytes) return false;
-    this.parts.push({ words: new Int32Array(blocks * BLOCK_WORDS), blocks, keys, taken: 0 });
-    this.bytes += bytes;
+    if (this.bytes + (keys * BITS_A_KEY) / 8 > this.maxBytes) return false;
+    const part = newPart(keys);
+    this.parts.push(part);
+    this.bytes += part.words.byteLength;
     return true;
   }
 }
@@ -83,11 +98,11 @@ function mix(hash: number): number {
   return (hash ^ (hash >>> 16)) >>> 0;
 }
 
-function blockOf(part: Part, mixed: number): number {
+function blockOf(part: FilterPart, mixed: number): number {
   return Math.floor((mixed / 2 ** 32) * part.blocks) * BLOCK_WORDS;
 }
 
-function isIn(part: Part, hash: number, mixed: number): boolean {
+function isIn(part: FilterPart, hash: number, mixed: number): boolean {
   const { words } = part;
   const at = blockOf(part, mixed);
   for (let i = 0; i < BLOCK_WORDS; i++)

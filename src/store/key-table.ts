@@ -692,6 +692,24 @@ export class KeyTable {
     return this.count > 0 ? position : to % 2 ** 32;
   }
 
+  /**
+   * Gives `visit` the hashes of all slots of the segment that the hash `cursor`, unsigned, lies in, whatever they
+   * lead to; returns where the next segment begins, 0 at the end. Whoever goes on from there until the end meets
+   * every hash that was in the table all the time, perhaps more than once.
+   */
+  forEachHash(cursor: number, visit: (hash: number) => void): number {
+    if (this.count === 0) return 0;
+    const { arena } = this;
+    const first = this.firstOf(cursor | 0);
+    for (let segment = this.directory[first]; segment !== 0; segment = this.overflowOf(segment)) {
+      const words = arena.i32[segment >>> arena.chunkShift];
+      const base = (segment & arena.unitMask) << 2;
+      for (let at = base + 2; at < base + SEGMENT_WORDS; at += 2) if (words[at + 1] !== 0) visit(words[at]);
+    }
+    const span = 2 ** (32 - (this.info[first] & DEPTH_MASK));
+    return (Math.floor(cursor / span) * span + span) % 2 ** 32;
+  }
+
   private visitRange(head: number, from: number, to: number, visit: (ref: number) => void): number {
     const { arena } = this;
     const found: number[] = [];

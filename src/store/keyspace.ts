@@ -127,6 +127,14 @@ export class Keyspace implements RecordOwner {
     this.damaged += count;
   }
 
+  /** The keys that are not in memory are those of some of these rows. */
+  nameAway(rows: readonly NamelessRow[]): void {
+    const { count } = this.away;
+    this.away.notLoaded(0);
+    this.size -= count;
+    this.addNameless(rows, count);
+  }
+
   /** Gives up the keys that nobody can name; returns how many they were. */
   dropNameless(): number {
     const count = this.nameless?.count ?? 0;
@@ -143,6 +151,7 @@ export class Keyspace implements RecordOwner {
     if (row === undefined) return 0;
     const ref = this.createRecord(key, hash, Type.String, 0);
     arena.i32[ref >>> arena.chunkShift][(ref & arena.unitMask) << 2] |= FLAG_PERSISTED;
+    this.away.written(hash);
     this.markDamaged(ref);
     // They have been counted all along.
     this.size--;
@@ -486,7 +495,7 @@ export class Keyspace implements RecordOwner {
   }
 
   /** A key of that hash does not have the deadline any more. */
-  private forgetDeadline(deadline: number, hash: number): void {
+  forgetDeadline(deadline: number, hash: number): void {
     this.note();
     this.expiring--;
     this.expiry.remove(deadline, hash);
@@ -551,6 +560,7 @@ export class Keyspace implements RecordOwner {
       // The collection may have rows, whether this record has one or not.
       const { arena } = this;
       arena.i32[moved >>> arena.chunkShift][(moved & arena.unitMask) << 2] |= head & FLAG_PERSISTED;
+      if ((head & FLAG_PERSISTED) !== 0) target.away.written(toHash);
       const slot = this.collection(ref);
       this.ground.collections.setRecord(slot, moved);
       if (target !== this) this.noteMoved(this.ground.collections.id[slot], target);
@@ -616,6 +626,7 @@ export class Keyspace implements RecordOwner {
         expiry.add(this.deadline(ref), this.ground.hasher.hash32(key));
       });
     } while (cursor !== 0);
+    this.expiring = expiry.size;
   }
 
   /** One step of giving everything up; false when nothing was left. */

@@ -174,6 +174,12 @@ export class LogReader {
     return null;
   }
 
+  /** What follows the last frame, as far as it has been read from the disk already, unchecked: for guesses. */
+  *following(): Generator<Slice> {
+    const { reader } = this;
+    if (reader !== null) yield* reader.following();
+  }
+
   /** Releases the file that is being read. */
   close(): void {
     this.closeReader();
@@ -378,6 +384,19 @@ class SegmentReader {
       return -1;
     }
     return at;
+  }
+
+  /** Payloads of the next frames in the buffer. */
+  *following(): Generator<Slice> {
+    const payload = new Slice();
+    const { bytes, view, filled } = this;
+    for (let at = this.offset - this.start; at + FRAME_HEADER_BYTES <= filled;) {
+      const start = at + FRAME_HEADER_BYTES;
+      at = start + frameLength(view, at);
+      if (at > filled) return;
+      payload.set(bytes, view, start, at);
+      yield payload;
+    }
   }
 
   /** Goes past the frame at buffer offset `at`. */

@@ -13,8 +13,10 @@ import { CHECKPOINT_DEFAULTS, Checkpointer, type CheckpointOptions, type OnSlice
 import { DataDirectory } from './data-directory.ts';
 import { NodeDisk, type Disk } from './disk.ts';
 import { faultPoint } from './fault-point.ts';
+import { FilterFiles } from './filter-files.ts';
 import { CommandLog, LogLostError, type SyncPolicy } from './log.ts';
-import { recover, type Recovered, type RecoveryProgress } from './recovery.ts';
+import { recover, rowDamaged, type Recovered, type RecoveryProgress } from './recovery.ts';
+import type { EngineLink } from './residents.ts';
 import type { RowSource } from './row-source.ts';
 
 /** Of the ten seconds in which a server ends: what the last checkpoint may take. */
@@ -26,19 +28,23 @@ export interface DurabilityOptions {
   checkpoint?: Partial<CheckpointOptions>;
   /** Bytes of a log segment. */
   segmentBytes?: number;
-  /** Applies one payload of the log to the tier, which may have to wait for rows. */
-  replay: (payload: Slice) => void | Promise<void>;
+  /** Applies one payload of the log to the tier, which may have to wait for rows; see RecoveryOptions. */
+  replay: (payload: Slice, following: Iterable<Slice>) => void | Promise<void>;
   /**
    * Data may exceed memory: rows leave and are fetched again, so that all work must be done in units that
    * can be rolled back (src/store/api.ts).
    */
   evicts?: boolean;
+  /** See FilterFilesOptions; for tests. */
+  filterKeysMin?: number;
   onProgress?: (progress: RecoveryProgress) => void;
+  /** Something in the background has begun or ended. */
+  onNotice?: (message: string) => void;
   /** Something went wrong that the store gets over by itself. */
   onWarning?: (message: string) => void;
   /**
-   * The store cannot go on: the engine's thread is dead, or acknowledged effects could not be brought
-   * to the disk. Writes must stop, and the process must end.
+   * The store cannot go on: the engine's thread is dead, acknowledged effects could not be brought
+   * to the disk, or rows are missing that nobody can name. Writes must stop, and the process must end.
    */
   onFatal?: (error: Error) => void;
   /** Called after each piece of background work on this thread. */
@@ -68,6 +74,7 @@ export class PersistentStore<S extends RowSource = RowSource> {
   flush: () => boolean = () => true;
 
   private readonly parts: Parts<S>;
+  private readonly filters?: FilterFiles;
   private readonly options: DurabilityOptions;
   private readonly retryTimer: NodeJS.Timeout;
   private retrying = false;
@@ -84,6 +91,20 @@ export class PersistentStore<S extends RowSource = RowSource> {
   ): Promise<PersistentStore<S>> {
     const { directory, disk, logDisk, engine, store } = parts;
     const clean = directory.readCleanEnd();
+    const { onNotice, onWarning, onSlice } = options;
+    const link: EngineLink = { engine, checkpoint: null, onNotice, onWarning, onSlice };
+    const filters =
+      options.evicts === true && store.served !== undefined
+        ? new FilterFiles({
+            disk,
+            directory: directory.filterDirectory,
+            directoryId: directory.identity.id,
+            keyspaces: () => store.served!(),
+            keysMin: options.filterKeysMin,
+            onNotice,
+            onWarning,
+          })
+        : undefined;
     const recovered = await recover({
       directory,
       disk,
@@ -93,7 +114,8 @@ export class PersistentStore<S extends RowSource = RowSource> {
       onProgress: options.onProgress,
       onWarning: options.onWarning,
       batchBytes: options.checkpoint?.batchBytes,
-      evicts: options.evicts,
+      link: options.evicts === true ? link : undefined,
+      filters,
     });
     // Only a clean end proves that no other history can have gone on from what is here.
     const continues = clean !== null && clean.position === recovered.position;
@@ -110,10 +132,17 @@ export class PersistentStore<S extends RowSource = RowSource> {
       segmentBytes: options.segmentBytes,
       onSyncFailed: (error) => options.onWarning?.(error.message),
     });
-    return new PersistentStore(parts, options, recovered, log);
+    return new PersistentStore(parts, options, recovered, log, { link, filters });
   }
 
-  private constructor(parts: Parts<S>, options: DurabilityOptions, recovered: Recovered, log: CommandLog) {
+  private constructor(
+    parts: Parts<S>,
+    options: DurabilityOptions,
+    recovered: Recovered,
+    log: CommandLog,
+    { link, filters }: { link: EngineLink; filters?: FilterFiles },
+  ) {
+    this.filters = filters;
     this.parts = parts;
     this.options = options;
     this.store = parts.store;
@@ -134,9 +163,18 @@ export class PersistentStore<S extends RowSource = RowSource> {
       flush: () => this.flush(),
       onError: (error, step) => this.checkpointFailed(error, step),
       onSlice: options.onSlice,
+      filters,
     });
-    if (options.evicts === true)
-      parts.store.link?.({ engine: parts.engine, checkpoint: () => this.checkpointer.checkpoint() });
+    if (options.evicts === true) {
+      parts.store.link?.({
+        ...link,
+        checkpoint: () => this.checkpointer.checkpoint(),
+        onNotice: (message) => {
+          if (this.closing === null) options.onNotice?.(message);
+        },
+        onLost: (what) => this.die(rowDamaged(parts.directory, what)),
+      });
+    }
     this.checkpointer.start();
     this.retryTimer = setInterval(() => this.retryLog(), RETRY_MS);
     this.retryTimer.unref();
@@ -187,6 +225,7 @@ export class PersistentStore<S extends RowSource = RowSource> {
     try {
       const logged = this.flush();
       const complete = this.fatal === null && (await this.checkpointer.close(budgetMs));
+      await this.filters?.close();
       await this.log.close();
       if (logged && this.fatal === null) {
         const { position, replicationId, replicationOffset } = this.log;

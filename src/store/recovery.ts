@@ -2,22 +2,24 @@
  * Recovery: from what a data directory holds to the state that was acknowledged.
  *
  * 1. A complete redo file is verified and given to the engine; an incomplete one is removed.
- * 2. The engine's rows are loaded into the tier.
+ * 2. The engine's rows are loaded into the tier, or only those that must be in memory.
  * 3. The log is replayed from the meta row's position on; a torn tail is cut off.
  * 4. What the log holds is synced, so that nothing that has been replayed can be lost any more.
  *
  * Everything runs in slices, so that the event loop goes on and a server can answer -LOADING.
  */
 import type { Slice } from '../bytes/slice.ts';
-import type { Engine } from '../engines/engine.ts';
+import type { Engine, Range } from '../engines/engine.ts';
 import type { DataDirectory } from './data-directory.ts';
 import type { Disk } from './disk.ts';
+import type { FilterFiles } from './filter-files.ts';
 import { LogDamagedError, LogReader } from './log-reader.ts';
 import { cutLog } from './log-repair.ts';
 import { segmentName } from './log-format.ts';
 import { MetaRowError, readMeta, type Meta } from './meta-row.ts';
 import { positionOfRedoName } from './redo-format.ts';
 import { verifyRedo, type RedoFile } from './redo.ts';
+import type { EngineLink } from './residents.ts';
 import { RowError, type RowSource } from './row-source.ts';
 import { RowWalk } from './row-walk.ts';
 
@@ -43,13 +45,17 @@ export interface RecoveryOptions {
   disk: Disk;
   engine: Engine;
   source: RowSource;
-  /** Applies one log payload; the slice is valid until it returns or what it returns resolves. */
-  replay: (payload: Slice) => void | Promise<void>;
+  /**
+   * Applies one log payload; the slice is valid until it returns or what it returns resolves. `following` are
+   * payloads that probably come next, for reading ahead; valid one at a time, until it returns.
+   */
+  replay: (payload: Slice, following: Iterable<Slice>) => void | Promise<void>;
   onProgress?: (progress: RecoveryProgress) => void;
   onWarning?: (message: string) => void;
   batchBytes?: number;
-  /** Not everything need be in memory: rows are loaded while there is room, and fetched later. */
-  evicts?: boolean;
+  /** Not everything need be in memory: keys stay in the engine, and are fetched by this. */
+  link?: EngineLink;
+  filters?: FilterFiles;
 }
 
 export interface Recovered {
@@ -86,8 +92,12 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   if (redo !== null) meta = await metaOf(options);
   const loadStarted = performance.now();
   if (meta !== null) options.source.restoreMeta(meta.tier);
-  if (options.evicts === true) options.source.link?.({ engine: options.engine, checkpoint: null });
-  const rows = await loadRows(options, slicer);
+  if (options.link !== undefined) options.source.link?.(options.link);
+  const rows = await loadRows(options, meta !== null, slicer);
+  if (meta !== null && options.filters !== undefined) {
+    const steps = options.filters.load(meta);
+    while (steps.next().done !== true) if (slicer.used) await slicer.turn();
+  }
   const loaded = performance.now();
   const replayed = await replayLog(options, meta, slicer);
   return {
@@ -167,62 +177,77 @@ async function finishRedo(
   return finished;
 }
 
-function damaged({ directory }: RecoveryOptions, what: string): RowDamagedError {
+/** The error with the next step. */
+export function rowDamaged(directory: DataDirectory, what: string): RowDamagedError {
   return new RowDamagedError(
     `${directory.engineDirectory}: ${what}. \`ardent check ${directory.path}\` lists all damage; ` +
       'restore the directory from a backup, or let `--repair` drop what is damaged',
   );
 }
 
-/** Loads rows until the source is full. Damaged rows make their keys' values damaged ones; a key of which there is no trace stops the start. */
-async function loadRows(options: RecoveryOptions, slicer: Slicer): Promise<number> {
+/**
+ * Loads rows; with a meta row only those that must be, if others can be fetched. Damaged rows make their keys' values
+ * damaged ones; a key of which there is no trace stops the start.
+ */
+async function loadRows(options: RecoveryOptions, hasMeta: boolean, slicer: Slicer): Promise<number> {
+  const { source, directory } = options;
+  const loaded = { rows: 0, damaged: 0 };
+  try {
+    if (hasMeta && options.link !== undefined && source.leaveKeys !== undefined) {
+      const cold = source.leaveKeys();
+      for (let range = cold.next(); range !== null; range = cold.next())
+        await loadRange(options, slicer, range, (walk) => cold.take(walk), loaded);
+    } else {
+      const take = (walk: RowWalk): void => {
+        if (walk.damaged) throw new RowError('its checksum does not match');
+        source.installRow(walk.bytes, walk.keyStart, walk.valueStart, walk.bytes, walk.valueStart, walk.end);
+      };
+      await loadRange(options, slicer, { start: FIRST_KEY }, take, loaded);
+    }
+    source.recovered();
+  } catch (error) {
+    if (!(error instanceof RowError)) throw error;
+    throw rowDamaged(directory, error.message);
+  }
+  options.onProgress?.({ step: 'load', done: loaded.rows, total: loaded.rows });
+  if (loaded.damaged > 0) {
+    options.onWarning?.(
+      `${loaded.damaged} damaged rows: the values that they belong to are not served, DEL removes them; ` +
+        `\`ardent check ${directory.path}\` names all`,
+    );
+  }
+  return loaded.rows;
+}
+
+async function loadRange(
+  options: RecoveryOptions,
+  slicer: Slicer,
+  range: Range,
+  take: (walk: RowWalk) => void,
+  loaded: { rows: number; damaged: number },
+): Promise<void> {
   const { engine, source, onProgress } = options;
-  let rows = 0;
-  let damagedRows = 0;
-  let complete = true;
-  load: for await (const chunk of engine.scan({ start: FIRST_KEY, chunkBytes: SCAN_CHUNK_BYTES })) {
+  for await (const chunk of engine.scan({ ...range, chunkBytes: SCAN_CHUNK_BYTES })) {
     const walk = new RowWalk(chunk);
     while (walk.next()) {
       try {
-        if (walk.damaged) throw new RowError('its checksum does not match');
-        source.installRow(walk.bytes, walk.keyStart, walk.valueStart, walk.bytes, walk.valueStart, walk.end);
+        take(walk);
       } catch (error) {
         if (!(error instanceof RowError)) throw error;
         const known = source.damagedRow(walk.bytes, walk.keyStart, walk.valueStart);
-        damagedRows++;
-        if (damagedRows <= DAMAGED_NAMED_MAX) {
+        if (++loaded.damaged <= DAMAGED_NAMED_MAX) {
           options.onWarning?.(
             `${options.directory.engineDirectory}: row ${walk.name} is damaged: ${error.message}` +
               (known ? '' : '; it does not tell its key, which is found when it is asked for'),
           );
         }
       }
-      rows++;
-      if (rows % ROWS_PER_LOOK !== 0) continue;
-      if (source.full === true) {
-        complete = false;
-        break load;
-      }
-      if (slicer.used) {
-        onProgress?.({ step: 'load', done: rows, total: 0 });
+      if (++loaded.rows % ROWS_PER_LOOK === 0 && slicer.used) {
+        onProgress?.({ step: 'load', done: loaded.rows, total: 0 });
         await slicer.turn();
       }
     }
   }
-  onProgress?.({ step: 'load', done: rows, total: rows });
-  try {
-    source.recovered(complete);
-  } catch (error) {
-    if (!(error instanceof RowError)) throw error;
-    throw damaged(options, error.message);
-  }
-  if (damagedRows > 0) {
-    options.onWarning?.(
-      `${damagedRows} damaged rows: the values that they belong to are not served, DEL removes them; ` +
-        `\`ardent check ${options.directory.path}\` names all`,
-    );
-  }
-  return rows;
 }
 
 async function replayLog(
@@ -241,7 +266,7 @@ async function replayLog(
     for (let frame = reader.next(); frame !== null; frame = reader.next()) {
       const { path, offset, position } = frame;
       try {
-        const waits = replay(frame.payload);
+        const waits = replay(frame.payload, reader.following());
         if (waits !== undefined) await waits;
       } catch (error) {
         throw new ReplayError(

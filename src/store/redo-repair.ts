@@ -32,7 +32,7 @@ import {
   VALUE_FLAG_DEADLINE,
   VALUE_HEADER_BYTES,
 } from './row-format.ts';
-import { hashKeyOfMeta } from './tier.ts';
+import { hashKeyOfMeta } from './tier-meta.ts';
 
 /** What a repaired redo file holds, and what it does not. */
 export interface SavedRedo {

@@ -88,6 +88,10 @@ export class RedoWriter {
     return bytes;
   }
 
+  get position(): number {
+    return this.header.position;
+  }
+
   get full(): boolean {
     return this.pendingBytes >= PENDING_BYTES_MAX;
   }

@@ -6,16 +6,26 @@ import type { Slice } from '../bytes/slice.ts';
 import type { Engine } from '../engines/engine.ts';
 import { ROW_FAULT } from './api.ts';
 import type { Arena } from './arena.ts';
+import type { OnSlice } from './checkpoint.ts';
 import type { Keyspace } from './keyspace.ts';
 import type { RowSet } from './row-set.ts';
+import { RowError } from './row-source.ts';
 import type { RowWant } from './row-want.ts';
 
-/** What rows are fetched from. */
+/** What rows are fetched from, and who is told of what is found there. */
 export interface EngineLink {
   readonly engine: Pick<Engine, 'getMany' | 'getPrefixed' | 'scan'>;
   /** Takes a checkpoint, so that what is dirty becomes clean; null while none can be taken. */
   readonly checkpoint: (() => Promise<void>) | null;
+  readonly onNotice?: (message: string) => void;
+  readonly onWarning?: (message: string) => void;
+  /** Rows are missing, or do not tell whose they are: what keys there are is in doubt. */
+  readonly onLost?: (what: string) => void;
+  readonly onSlice?: OnSlice;
 }
+
+/** Damaged rows are all counted, and so many named. */
+const DAMAGED_NAMED_MAX = 20;
 
 export class Residents {
   /** Look-ups must ask here: something is not in memory or may leave it, or a test wants faults. */
@@ -45,6 +55,8 @@ export class Residents {
   filterRows = 0;
   /** What the filter of one database may take. */
   filterBytesMax = Infinity;
+  /** Damaged rows that were met, one perhaps more than once. */
+  damagedRows = 0;
   roundsMax = 0;
   waiting = 0;
   /** Bytes of blocks that waiting units of work hold; what two of them hold counts twice. */
@@ -109,6 +121,17 @@ export class Residents {
       throw new Error('what is not in memory is needed outside a unit of work');
     this.faults++;
     throw ROW_FAULT;
+  }
+
+  /** A row of that name, in hex, is not what was written. */
+  damaged(row: string, more = ''): void {
+    if (++this.damagedRows <= DAMAGED_NAMED_MAX)
+      this.link?.onWarning?.(`row ${row} is damaged: it is not what was written${more}`);
+  }
+
+  lost(what: string): never {
+    this.link?.onLost?.(what);
+    throw new RowError(what);
   }
 
   isPinned(ref: number): boolean {

@@ -7,6 +7,7 @@ import { packKeys } from '../engines/packed.ts';
 import { PAGE_BYTES, type Arena } from './arena.ts';
 import type { CollectionTable } from './collection-table.ts';
 import type { Evictor } from './evictor.ts';
+import type { Hasher } from './hash.ts';
 import type { Keyspace } from './keyspace.ts';
 import { PageError } from './pages.ts';
 import { TYPE_SYSTEM } from './record.ts';
@@ -21,7 +22,7 @@ import {
   type RowWriter,
 } from './row-format.ts';
 import type { RowReader } from './row-reader.ts';
-import type { RowSet } from './row-set.ts';
+import { RowSet } from './row-set.ts';
 import { RowError } from './row-source.ts';
 import { RowWalk } from './row-walk.ts';
 import type { RowWant } from './row-want.ts';
@@ -37,7 +38,7 @@ const SCAN_CHUNK_BYTES = 256 * 1024;
 const SCANS_AT_A_TIME = 16;
 
 type KeyWant = Extract<RowWant, { kind: 'key' }>;
-type PageWant = Extract<RowWant, { kind: 'page' }>;
+export type PageWant = Extract<RowWant, { kind: 'page' }>;
 type KeysWant = Extract<RowWant, { kind: 'keys' }>;
 
 /** The hash, unsigned, in the key of a key's row. */
@@ -51,6 +52,7 @@ export interface FetcherGround {
   /** New with each meta row that is restored. */
   readonly rows: RowWriter;
   readonly fetchReader: RowReader;
+  readonly hasher: Hasher;
   keyspaceOf(record: number): Keyspace | undefined;
 }
 
@@ -120,6 +122,16 @@ export class RowFetcher {
     const { collections } = this.ground;
     if (collections.id[want.slot] !== want.id || collections.record[want.slot] === 0) return -1;
     return collections.find(want.slot, want.number);
+  }
+
+  /** Brings pages into memory that nobody waits for. */
+  async fetchPages(wants: PageWant[]): Promise<void> {
+    const set = new RowSet(this);
+    try {
+      await this.fetchRows(set, wants);
+    } finally {
+      set.release();
+    }
   }
 
   private async fetchRows(set: RowSet, wants: (KeyWant | PageWant)[]): Promise<void> {
@@ -216,8 +228,10 @@ export class RowFetcher {
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
     }
-    if (want.kind === 'key')
+    if (want.kind === 'key') {
+      this.residents.damaged(bytes.hexSlice(keyStart, valueStart));
       return this.ground.fetchReader.fetchedDamagedKey(want.keyspace, want.key, want.hash);
+    }
     if (!want.ahead) this.damagedPage(want);
     return 0;
   }
@@ -228,7 +242,9 @@ export class RowFetcher {
     const keyspace = this.ground.keyspaceOf(record);
     if (keyspace?.type(record) === TYPE_SYSTEM)
       throw new PageError(`page ${want.number} of the expiry index with id ${want.id} is damaged`);
-    keyspace?.markDamaged(record);
+    if (keyspace === undefined) return;
+    this.residents.damaged(pageRowKey(want.id, want.number).hexSlice());
+    keyspace.markDamaged(record);
   }
 
   private install(
@@ -321,13 +337,14 @@ export class RowFetcher {
   }
 
   private takeScanned(set: RowSet, keyspace: Keyspace, walk: RowWalk): void {
-    const ref = this.scanned(keyspace, walk, hashOf(walk) | 0);
+    const ref = this.installScanned(keyspace, walk, hashOf(walk) | 0);
     this.residents.fetchedRows++;
     if (ref !== 0) set.pin(ref);
   }
 
-  /** Puts a scanned row into memory; returns its block, 0 when the row does not tell whose it is. */
-  private scanned(keyspace: Keyspace, walk: RowWalk, hash: number): number {
+  /** Puts a scanned key row into memory; returns its block, 0 when the row does not tell its key. */
+  installScanned(keyspace: Keyspace, walk: RowWalk, hash: number): number {
+    const { residents } = this;
     const { fetchReader } = this.ground;
     try {
       if (!walk.damaged)
@@ -335,9 +352,11 @@ export class RowFetcher {
     } catch (error) {
       if (!(error instanceof RowError)) throw error;
     }
-    if (walk.bytes[walk.keyStart] !== RowKind.Key) return 0;
     const key = Slice.from(walk.bytes.subarray(walk.keyStart + KEY_ROW_PREFIX, walk.valueStart));
+    if (walk.bytes[walk.keyStart] !== RowKind.Key || this.ground.hasher.hash32(key) !== hash) return 0;
     const present = keyspace.table.find(hash, key.view, key.start, key.end);
-    return present !== 0 ? present : fetchReader.fetchedDamagedKey(keyspace, key, hash);
+    if (present !== 0) return present;
+    residents.damaged(walk.name);
+    return fetchReader.fetchedDamagedKey(keyspace, key, hash);
   }
 }

@@ -69,6 +69,23 @@ export function ownedCollection(row: Buffer, start: number, valueStart: number, 
   return end - at < TREE_PREFIX_BYTES ? 0 : row.readUInt32LE(at + 4) + row.readUInt32LE(at + 8) * 2 ** 32;
 }
 
+/** Deadline in the value of a key row, 0 when it has none. */
+export function deadlineOfRow(row: Buffer, valueStart: number, end: number): number {
+  if (end - valueStart < VALUE_HEADER_BYTES + 8 || (row[valueStart + 1] & VALUE_FLAG_DEADLINE) === 0)
+    return 0;
+  return row.readDoubleLE(valueStart + VALUE_HEADER_BYTES);
+}
+
+/** All rows of one kind. */
+export function kindRange(kind: number): Range {
+  return { start: Uint8Array.of(kind), end: Uint8Array.of(kind + 1) };
+}
+
+/** All rows of the pages of a collection. */
+export function pageRange(collectionId: number): Range {
+  return { start: pageRowKey(collectionId, 0), end: pageRowKey(collectionId + 1, 0) };
+}
+
 /** The rows of one kind of a database's keys whose hashes, unsigned, are in [from, to). */
 export function hashRange(kind: number, databaseId: number, from: number, to: number): Range {
   return {
@@ -134,8 +151,8 @@ export class RowWriter {
     return row;
   }
 
-  /** The row of a record that holds a value. */
-  put(sink: ByteSink, ref: number, databaseId: number): void {
+  /** The row of a record that holds a value; returns the key's hash. */
+  put(sink: ByteSink, ref: number, databaseId: number): number {
     const { arena } = this;
     const chunk = ref >>> arena.chunkShift;
     const i32 = arena.i32[chunk];
@@ -149,7 +166,7 @@ export class RowWriter {
     const tree = (head & FLAG_TREE) !== 0;
     const long = keyLength > MAX_ROW_KEY_BYTES;
     const valueLength = VALUE_HEADER_BYTES + (deadline ? 8 : 0) + (long ? 4 + keyLength : 0) + payloadLength;
-    this.rowKey(sink, ref, databaseId, valueLength);
+    const hash = this.rowKey(sink, ref, databaseId, valueLength);
 
     sink.ensure(valueLength);
     const { u8, view } = sink;
@@ -176,6 +193,7 @@ export class RowWriter {
     sink.copy(arena.u8[chunk], payload, payload + payloadLength);
     // The collection's slot means nothing on disk.
     if (tree) sink.view.setInt32(payloadAt, 0, true);
+    return hash;
   }
 
   /** The row that deletes a record's row; returns the key's hash. */

@@ -53,7 +53,7 @@ export class RowReader {
   /** Key rows whose deadlines and collections nobody knows, by keyspace. */
   private readonly unreadable = new Map<Keyspace, number>();
   /** Keyspaces whose expiry index is damaged. */
-  private readonly unordered = new Set<Keyspace>();
+  readonly unordered = new Set<Keyspace>();
   /** Damaged rows that do not tell their key, and their keyspaces; undefined where that is damaged too. */
   private readonly strays: { row: NamelessRow; keyspace: Keyspace | undefined }[] = [];
   private readonly key = new Slice();
@@ -339,31 +339,42 @@ export class RowReader {
     return ref;
   }
 
-  /**
-   * All rows have been read, or (not `complete`) as many as there is room for. Throws when all were read
-   * and their number is not what the meta row says.
-   */
-  finish(complete: boolean): void {
-    if (complete) for (const slot of this.slots.values()) this.countPages(slot);
-    for (const keyspace of this.unordered) keyspace.orderDeadlines();
+  /** Those of `keyspaces` whose expiry index is damaged or missing. */
+  unorderedOf(keyspaces: readonly Keyspace[]): Keyspace[] {
+    for (const { index, expiring } of this.expected)
+      if (expiring > 0 && this.keyspaces[index].expiry.record === 0)
+        this.unordered.add(this.keyspaces[index]);
+    return keyspaces.filter((keyspace) => this.unordered.has(keyspace));
+  }
+
+  /** The keys stay in the engine. */
+  leaveKeys(): void {
+    for (const { index, size } of this.expected) {
+      const keyspace = this.keyspaces[index];
+      keyspace.away.notLoaded(size);
+      keyspace.size = size;
+      keyspace.expiring = keyspace.expiry.size;
+    }
+  }
+
+  /** All rows have been read. Throws when their number is not what the meta row says. */
+  finish(): void {
+    for (const slot of this.slots.values()) this.countPages(slot);
     for (const { index, size, expiring } of this.expected) {
       const keyspace = this.keyspaces[index];
-      if (!complete) {
-        this.addStrays(keyspace, this.strays.filter((stray) => stray.keyspace === keyspace).length);
-        keyspace.away.notLoaded(Math.max(0, size - keyspace.size));
-        keyspace.size = size;
-        keyspace.expiring = expiring;
-        continue;
-      }
       const nameless = size - keyspace.size;
       const unknown = (this.unreadable.get(keyspace) ?? 0) + nameless;
+      // Deadlines without a key are those of values that are, or were, damaged.
       const missing = expiring - keyspace.expiring;
-      if (nameless < 0 || missing < 0 || missing > unknown || !this.addStrays(keyspace, nameless)) {
+      const known = missing <= unknown || expiring === keyspace.expiry.size;
+      if (nameless < 0 || missing < 0 || !known || !this.addStrays(keyspace, nameless)) {
         throw new RowError(
           `database ${index}: ${keyspace.size} keys, ${keyspace.expiring} with a deadline; the meta row says ${size} and ${expiring}`,
         );
       }
+      keyspace.expiring = keyspace.expiry.size;
     }
+    for (const keyspace of this.unordered) keyspace.orderDeadlines();
   }
 
   /** So many of the rows that do not tell their key are keys of this keyspace; false when there are not so many. */

@@ -6,7 +6,9 @@
  */
 import type { ByteSink } from '../bytes/sink.ts';
 import type { PackedRows, Range } from '../engines/engine.ts';
+import type { FilteredKeys } from './filter-files.ts';
 import type { EngineLink } from './residents.ts';
+import type { RowWalk } from './row-walk.ts';
 
 /** Rows of the engine that belong to nothing any more, to be given to `deleteRange`. */
 export interface PurgeRange {
@@ -67,13 +69,15 @@ export interface RowSource {
    * does not tell whose it is: a key that is asked for and may be the row's is taken to be it.
    */
   damagedRow(key: Uint8Array, keyStart: number, keyEnd: number): boolean;
+  /** All rows were given that had to be. Throws `RowError` when they are not those that the meta row counts. */
+  recovered(): void;
   /**
-   * `complete`: all rows were given; otherwise they stay in the engine, and are fetched when they are
-   * needed. Throws `RowError` when the rows are not those that the meta row counts.
+   * In place of all rows only those of the ranges that `next` names, one after the other, are given to `take`,
+   * which is as `installRow`; the others are fetched when they are needed.
    */
-  recovered(complete?: boolean): void;
-  /** While rows are given: no more should be. */
-  readonly full?: boolean;
+  leaveKeys?(): { next(): Range | null; take(walk: RowWalk): void };
+  /** The keyspaces of the databases, whose filters of absent keys are kept. */
+  served?(): readonly FilteredKeys[];
   /** Where rows are fetched from. Before recovery without a checkpoint: then limits do not hold yet. */
   link?(link: EngineLink): void;
 }

@@ -18,6 +18,11 @@ export class RowWalk {
     this.view = viewOf(chunk.bytes);
   }
 
+  /** There are bytes after the current row. */
+  get left(): boolean {
+    return this.end < this.bytes.length;
+  }
+
   /** Steps to the next row; false when there is none. */
   next(): boolean {
     const { bytes, view } = this;

@@ -4,12 +4,12 @@
 import { ByteSink } from '../bytes/sink.ts';
 import { OutOfTierError, type Residency, type Store, type WorkingSet } from './api.ts';
 import { Arena, Kind, KIND_SHIFT, MARKS_SHARE, PAGE_BYTES } from './arena.ts';
+import { ColdStart } from './cold-start.ts';
 import { CollectionTable } from './collection-table.ts';
 import { TierDatabase } from './database.ts';
 import type { DumpedDatabase } from './dump/slab-reader.ts';
 import { Evictor, OVERDRAFT_BYTES, WORKING_BYTES } from './evictor.ts';
 import { Defragmenter } from './defragmenter.ts';
-import { FilterBuilder } from './filter-builder.ts';
 import type { DeadlineTree } from './expiry-index.ts';
 import { HandlePool } from './handle-pool.ts';
 import { Hasher } from './hash.ts';
@@ -29,6 +29,7 @@ import {
   TYPE_SHIFT,
   TYPE_SYSTEM,
 } from './record.ts';
+import { ResidencyKeeper } from './residency.ts';
 import { Residents, type EngineLink } from './residents.ts';
 import { RowFetcher } from './row-fetcher.ts';
 import { RowKind, RowWriter } from './row-format.ts';
@@ -40,9 +41,10 @@ import { StreamHandle } from './stream.ts';
 import { StringHandle } from './string-value.ts';
 import type { SliceOf } from './slice-clock.ts';
 import { TierMemory } from './tier-memory.ts';
+import { readTierMeta, writeTierMeta } from './tier-meta.ts';
 import { TreeAhead } from './tree-ahead.ts';
 import { KeyedTree } from './tree-keyed.ts';
-import { Wholeness } from './wholeness.ts';
+import type { Warmer } from './warmer.ts';
 import { ZSetHandle } from './zset.ts';
 
 export interface TierOptions {
@@ -61,36 +63,14 @@ export interface TierOptions {
 const MAX_KEYSPACES = 1 << 16;
 /** So near to the limit a unit of work may run out of room half-way, and must be possible to undo. */
 const UNDO_BYTES = 64 * 1024 * 1024;
+/** The key table is made at a start for so many keys as there may be room for, if each takes so much. */
+const RESERVED_KEY_BYTES = 128;
 /** Due entries whose keys are fetched together. */
 const EXPIRED_A_STEP = 1024;
 /** Pages freed between two looks at the clock. */
 const PAGES_A_STEP = 64;
 /** The filter of a database may take this part of the limit. */
 const FILTER_SHARE = 8;
-const META_VERSION = 1;
-
-/** The key of the hash that rows are ordered by. */
-export function hashKeyOfMeta(meta: Buffer): [number, number] {
-  return [meta.readInt32LE(1), meta.readInt32LE(5)];
-}
-
-/** How many databases a meta row's part of the tier tells of. */
-export function databasesInMeta(meta: Buffer): number {
-  return meta.readUInt32LE(21);
-}
-
-/** What a meta row's part of the tier says of the databases; `keyspace` is the id that rows name one by. */
-export function databasesOfMeta(meta: Buffer): DumpedDatabase[] {
-  return Array.from({ length: databasesInMeta(meta) }, (_, index) => {
-    const at = 25 + 20 * index;
-    return {
-      index,
-      keyspace: meta.readUInt32LE(at),
-      keys: Number(meta.readBigUInt64LE(at + 4)),
-      expiring: Number(meta.readBigUInt64LE(at + 12)),
-    };
-  });
-}
 
 /** Kept free for commands that have begun, and again for what waits to be evicted: an eighth of the limit, within these bounds. */
 const RESERVE_SHARE = 8;
@@ -123,7 +103,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   readonly zsets = new HandlePool(() => new ZSetHandle(this));
   readonly streams = new HandlePool(() => new StreamHandle(this));
 
-  private readonly fetcher: RowFetcher;
+  readonly fetcher: RowFetcher;
+  private readonly keeper: ResidencyKeeper;
   private readonly journal: Journal;
   /** Bytes of slabs from which on units of work keep a journal. */
   private journalFrom = Infinity;
@@ -138,11 +119,10 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   private readonly keyspaces: (Keyspace | undefined)[] = [];
   private readonly dropped: Keyspace[] = [];
   private nextDatabaseId = 1;
-  private readonly filterBuilder: FilterBuilder;
-  private readonly wholeness: Wholeness;
 
   rows: RowWriter;
   private reader: RowReader | null = null;
+  private cold: ColdStart | null = null;
   cutSink = new ByteSink(64);
   cutRows = 0;
   cutNumber = 0;
@@ -170,8 +150,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.evictor = new Evictor(this);
     this.defragmenter = new Defragmenter(this);
     this.fetcher = new RowFetcher(this);
-    this.filterBuilder = new FilterBuilder(this.residents);
-    this.wholeness = new Wholeness(this);
+    this.keeper = new ResidencyKeeper(this);
     arena.onFull = (bytes) => this.onFull(bytes);
     arena.copyOut = (ref) => this.copyOut(ref);
     this.databaseCount = options.databases ?? 16;
@@ -188,6 +167,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   link(link: EngineLink): void {
     this.residents.link = link;
     this.applyLimit();
+    if (link.checkpoint !== null) this.warmer.start();
   }
 
   /** Derives from `memory.limit` where units begin to keep a journal, eviction begins, and changes are refused. */
@@ -212,7 +192,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return bytes;
   }
 
-  /** While rows are loaded: the rest stays in the engine. */
+  /** While indexes are loaded: the rest stays in the engine. */
   get full(): boolean {
     return this.arena.slabBytes > this.evictor.from;
   }
@@ -299,31 +279,17 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   }
 
   residency(): Residency {
-    const { residents, evictor } = this;
-    let keys = 0;
-    let residentKeys = 0;
-    for (const { keyspace } of this.databases) {
-      keys += keyspace.size;
-      residentKeys += keyspace.size - keyspace.away.count;
-    }
-    return {
-      complete: this.isWhole,
-      residentKeys,
-      keys,
-      faults: residents.faults,
-      fetchRounds: residents.fetchRounds,
-      fetchedRows: residents.fetchedRows,
-      absentRows: residents.absentRows,
-      roundsMax: residents.roundsMax,
-      waiting: residents.waiting,
-      evictedKeys: evictor.evictedKeys,
-      evictedPages: evictor.evictedPages,
-      pinnedBytes: this.arena.dirtyBytes + this.arena.cutBytes + residents.pinnedBytes,
-      warmedRows: 0,
-      warming: false,
-      filterBytes: this.bytesOfFilters(),
-      filterHits: residents.filterHits,
-    };
+    return this.keeper.report(this.served(), this.bytesOfFilters());
+  }
+
+  /** The keyspaces that databases lead to. */
+  served(): Keyspace[] {
+    return this.databases.map(({ keyspace }) => keyspace);
+  }
+
+  /** What brings in, after a start, what is in the engine. */
+  get warmer(): Warmer {
+    return this.keeper.warmer;
   }
 
   /** Handles that are used again at once are in the processor's caches: hundreds of them, one for each command of a turn, are not. */
@@ -454,12 +420,13 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     });
     for (const ref of due) database.expireIfDue(ref, hash);
     // An entry that no key has is of a damaged one.
-    if (due.length === 0) keyspace.expiry.remove(deadline, hash);
+    if (due.length === 0) keyspace.forgetDeadline(deadline, hash);
     return due.length;
   }
 
   backgroundSlice(budgetMs: number): boolean {
-    if (this.residents.tracking) this.settleResidency(budgetMs);
+    this.keeper.settle(this.served(), budgetMs);
+    if (this.bytesOfFilters() !== this.filterBytes) this.applyLimit();
     // What is freed under a snapshot must be kept for it.
     if ((this.arena.snapshot?.pressure ?? 0) > 0) return false;
     const end = performance.now() + budgetMs;
@@ -476,18 +443,6 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const busy = this.settled.length > 0 || this.dropped.length > 0 || this.collections.freeing;
     const more = !busy && this.defragmenter.slice(budgetMs);
     return this.arena.spare.release() || more;
-  }
-
-  /** Keeps what goes with rows being absent in step: filters, what they take of the limit, and whether it is so at all. */
-  private settleResidency(budgetMs: number): void {
-    const keyspaces = this.databases.map(({ keyspace }) => keyspace);
-    this.filterBuilder.wake(keyspaces);
-    if (this.wholeness.restored(keyspaces, budgetMs)) {
-      this.residents.tracking = false;
-      this.residents.missing = false;
-      for (const { away } of keyspaces) away.forgetFilter();
-    }
-    if (this.bytesOfFilters() !== this.filterBytes) this.applyLimit();
   }
 
   /** Frees some of the records that waited for their delete rows. */
@@ -635,8 +590,12 @@ export class Tier implements Store, RowSource, KeyspaceGround {
       return;
     }
     i32[word] = head | FLAG_PERSISTED;
-    if (type === TYPE_SYSTEM) rows.expiryIndex(cutSink, ref, keyspace.id);
-    else rows.put(cutSink, ref, keyspace.id);
+    if (type === TYPE_SYSTEM) {
+      rows.expiryIndex(cutSink, ref, keyspace.id);
+      return;
+    }
+    const hash = rows.put(cutSink, ref, keyspace.id);
+    if ((head & FLAG_PERSISTED) === 0) keyspace.away.written(hash);
   }
 
   /** Keys whose value is damaged, in all databases. */
@@ -678,56 +637,44 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.purgeList.remove(range);
   }
 
-  /** u8 version, hash key, u32 next database id, u64 next collection id, databases (u32 id, u64 keys, u64 with deadline), purge list. */
   private meta(): Buffer {
-    const sink = new ByteSink(1024);
-    sink.byte(META_VERSION);
-    sink.u32(this.hasher.key0);
-    sink.u32(this.hasher.key1);
-    sink.u32(this.nextDatabaseId);
-    sink.u64(this.collections.nextId);
-    sink.u32(this.databaseCount);
-    for (const { keyspace } of this.databases) {
-      sink.u32(keyspace.id);
-      sink.u64(keyspace.size);
-      sink.u64(keyspace.expiring);
-    }
+    const { hasher, nextDatabaseId, collections } = this;
+    const sink = writeTierMeta({
+      hashKey: [hasher.key0, hasher.key1],
+      nextDatabaseId,
+      nextCollectionId: collections.nextId,
+      databases: this.served(),
+    });
     this.purgeList.write(sink);
     return Buffer.from(sink.written());
   }
 
-  restoreMeta(meta: Uint8Array): void {
-    const view = new DataView(meta.buffer, meta.byteOffset, meta.byteLength);
-    if (view.getUint8(0) !== META_VERSION) {
-      throw new RowError(`the meta row has version ${view.getUint8(0)}, this program reads ${META_VERSION}`);
+  restoreMeta(bytes: Uint8Array): void {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const meta = readTierMeta(view);
+    const { databases } = meta;
+    const beyond = databases.findIndex(({ size }, index) => size > 0 && index >= this.databaseCount);
+    if (beyond >= 0) {
+      throw new RowError(
+        `database ${beyond} has ${databases[beyond].size} keys, but only ${this.databaseCount} databases are configured`,
+      );
     }
-    this.hasher.rekey(view.getInt32(1, true), view.getInt32(5, true));
+    this.hasher.rekey(...meta.hashKey);
     this.rows = new RowWriter(this.arena, this.hasher);
-    this.nextDatabaseId = view.getUint32(9, true);
-    this.collections.nextId = Number(view.getBigUint64(13, true));
-    const count = view.getUint32(21, true);
-    let pos = 25;
-    const expected: { index: number; size: number; expiring: number }[] = [];
+    this.nextDatabaseId = meta.nextDatabaseId;
+    this.collections.nextId = meta.nextCollectionId;
     this.keyspaces.length = 0;
-    for (let index = 0; index < count; index++, pos += 20) {
-      const size = Number(view.getBigUint64(pos + 4, true));
-      if (index >= this.databaseCount) {
-        if (size === 0) continue;
-        throw new RowError(
-          `database ${index} has ${size} keys, but only ${this.databaseCount} databases are configured`,
-        );
-      }
-      const keyspace = this.newKeyspace(view.getUint32(pos, true), -1);
-      keyspace.table.reserve(size);
+    const expected = databases.slice(0, this.databaseCount).map(({ id, size, expiring }, index) => {
+      const keyspace = this.newKeyspace(id, -1);
+      keyspace.table.reserve(Math.min(size, Math.floor(this.memory.limit / RESERVED_KEY_BYTES)));
       this.databases[index].keyspace = keyspace;
-      expected.push({ index, size, expiring: Number(view.getBigUint64(pos + 12, true)) });
-    }
-    for (let index = count; index < this.databaseCount; index++) {
+      return { index, size, expiring };
+    });
+    for (let index = expected.length; index < this.databaseCount; index++) {
       this.databases[index].keyspace = this.newKeyspace(this.nextDatabaseId++);
     }
-    this.purgeList.read(view, pos);
-    const keyspaces = this.databases.map((database) => database.keyspace);
-    this.reader = new RowReader(this, keyspaces, expected, (kind, id) => this.purgeList.orphan(kind, id));
+    this.purgeList.read(view, meta.end);
+    this.reader = new RowReader(this, this.served(), expected, (kind, id) => this.purgeList.orphan(kind, id));
   }
 
   installRow(
@@ -744,7 +691,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
 
   damagedRow(key: Uint8Array, keyStart: number, keyEnd: number): boolean {
     if (this.reader === null) throw new RowError('rows came before the meta row');
-    return this.reader.damaged(key, keyStart, keyEnd);
+    return (this.cold ?? this.reader).damaged(key, keyStart, keyEnd);
   }
 
   /** Everything is in memory. */
@@ -752,12 +699,24 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return !this.residents.missing;
   }
 
-  recovered(complete = true): void {
-    const { reader } = this;
-    if (reader !== null && !complete) this.residents.tracking = this.residents.missing = true;
+  /** The same, looked for, in one go. */
+  hasAll(): boolean {
+    return this.isWhole || this.keeper.hasAll(this.served());
+  }
+
+  leaveKeys(): ColdStart {
+    this.cold = new ColdStart(this, this.served(), this.reader!);
+    return this.cold;
+  }
+
+  recovered(): void {
+    const { reader, cold } = this;
     this.reader = null;
-    reader?.finish(complete);
+    this.cold = null;
+    if (cold === null) reader?.finish();
+    else reader?.leaveKeys();
+    this.keeper.begin(this.served());
     // Keys without a name are found by those look-ups alone that ask for more than the table.
-    if (this.databases.some(({ keyspace }) => keyspace.nameless !== null)) this.residents.tracking = true;
+    if (this.served().some(({ nameless }) => nameless !== null)) this.residents.tracking = true;
   }
 }

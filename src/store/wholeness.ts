@@ -3,6 +3,7 @@ import type { Arena } from './arena.ts';
 import type { CollectionTable } from './collection-table.ts';
 import type { Evictor } from './evictor.ts';
 import type { Keyspace } from './keyspace.ts';
+import { FLAG_DAMAGED } from './record.ts';
 import type { Residents } from './residents.ts';
 
 /** Slots of collections looked at between two looks at the clock. */
@@ -33,9 +34,13 @@ export class Wholeness {
       !residents.testing &&
       residents.waiting === 0 &&
       arena.slabBytes <= evictor.from &&
-      keyspaces.every((keyspace) => keyspace.complete && keyspace.nameless === null) &&
-      this.hasAllPages(performance.now() + budgetMs)
+      this.hasAll(keyspaces, budgetMs)
     );
+  }
+
+  /** Whether all keys and pages were found in memory. */
+  hasAll(keyspaces: readonly Keyspace[], budgetMs: number): boolean {
+    return keyspaces.every(({ complete }) => complete) && this.hasAllPages(performance.now() + budgetMs);
   }
 
   private hasAllPages(end: number): boolean {
@@ -46,8 +51,11 @@ export class Wholeness {
     for (; this.slots < collections.end; this.slots++) {
       const record = collections.record[this.slots];
       if (record !== 0) {
-        const pages = this.ground.keyspaceOf(record).nextPage(record) - 1;
-        if (collections.resident[this.slots] !== pages) return false;
+        const keyspace = this.ground.keyspaceOf(record);
+        const pages = keyspace.nextPage(record) - 1;
+        // What is missing of a damaged value is not asked for.
+        if (collections.resident[this.slots] !== pages && (keyspace.head(record) & FLAG_DAMAGED) === 0)
+          return false;
       }
       if (this.slots % SLOTS_A_STEP === 0 && performance.now() >= end) return false;
     }

@@ -187,6 +187,7 @@ export class ModelStore implements Store {
       evictedPages: 0,
       pinnedBytes: 0,
       warmedRows: 0,
+      warmUpMs: 0,
       warming: false,
       filterBytes: 0,
       filterHits: 0,

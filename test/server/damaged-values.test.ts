@@ -1,83 +1,33 @@
 /**
  * Rows that have been damaged on disk: the keys that they belong to answer with an error and can be deleted,
- * all others serve. Real servers over LMDB, whose one file is changed while none of them runs. Runs what
- * `npm run build` made.
+ * all others serve. Real servers over LMDB, whose one file is changed while none of them runs.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import os from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { connect, freePort, type RawClient } from './harness.ts';
+import { expect, test } from 'vitest';
+import { freePort, type RawClient } from './harness.ts';
+import { checkpoint, Directory, kill, untilInfo, type ServerProcess } from './server-process.ts';
 
-const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const MEMBERS = 2000;
 const DAMAGED = /^-DAMAGED the value of this key is damaged on disk \(row [0-9a-f]+\)/;
 
-interface Process {
-  child: ChildProcess;
-  ended: Promise<number | null>;
-  output: () => string;
-}
+const directory = new Directory('damaged');
 
-let directory: string;
-let running: Process[] = [];
-
-beforeEach(() => {
-  directory = mkdtempSync(path.join(os.tmpdir(), 'ardent-damaged-'));
-});
-afterEach(async () => {
-  for (const { child } of running) child.kill('SIGKILL');
-  await Promise.all(running.map(({ ended }) => ended));
-  running = [];
-  rmSync(directory, { recursive: true, force: true });
-});
-
-function run(...args: string[]): Process {
-  const child = spawn(process.execPath, [MAIN, ...args]);
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-  }
-  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-  const started = { child, ended, output: () => output };
-  running.push(started);
-  return started;
-}
-
-async function startServer(): Promise<Process & { client: RawClient }> {
-  const port = await freePort();
-  const server = run('server', '--port', String(port), '--dir', directory, '--engine', 'lmdb');
-  const deadline = Date.now() + 30_000;
-  for (;;) {
-    const client = await connect(port).catch(() => null);
-    if (client !== null && (await client.send('PING')) === '+PONG\r\n') return { ...server, client };
-    client?.close();
-    if (Date.now() > deadline) throw new Error(server.output());
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+/** A server that has read everything. */
+async function startServer(): Promise<ServerProcess> {
+  const server = await directory.serve();
+  await untilInfo(server, 'tier_warming', '0');
+  return server;
 }
 
 async function check(...flags: string[]): Promise<{ code: number | null; output: string }> {
-  const process = run('check', directory, ...flags);
+  const process = directory.run('check', directory.path, ...flags);
   return { code: await process.ended, output: process.output() };
 }
 
-/** Changes a bit in every place where the engine's file has these bytes; it may hold older versions of its pages. */
-function damage(bytes: string): void {
-  const file = path.join(directory, 'engine', 'data-000001.mdb');
-  const content = readFileSync(file);
-  let found = 0;
-  for (let at = content.indexOf(bytes); at >= 0; at = content.indexOf(bytes, at + 1), found++)
-    content[at] ^= 1;
-  expect(found).toBeGreaterThan(0);
-  writeFileSync(file, content);
-}
-
-/** The same for the meta row or its copy: a version of 1, and one of the tier's part. */
+/** Changes a bit of the meta row or its copy: those have a version of 1, and one of the tier's part. */
 function damageMeta(key: 'm' | 'M'): void {
-  const file = path.join(directory, 'engine', 'data-000001.mdb');
+  const file = path.join(directory.path, 'engine', 'data-000001.mdb');
   const content = readFileSync(file);
   let found = 0;
   for (let at = content.indexOf(key); at >= 0; at = content.indexOf(key, at + 1)) {
@@ -89,39 +39,24 @@ function damageMeta(key: 'm' | 'M'): void {
   writeFileSync(file, content);
 }
 
-/** Begins a checkpoint and waits until the engine has it. */
-async function checkpoint(client: RawClient): Promise<void> {
-  const count = async (): Promise<number> =>
-    Number(/checkpoint_checkpoints:(\d+)/.exec(await client.send('INFO', 'checkpoint'))?.[1]);
-  const idle = async (): Promise<boolean> =>
-    (await client.send('INFO', 'checkpoint')).includes('checkpoint_state:idle');
-  const before = await count();
-  await client.send('BGREWRITEAOF');
-  const deadline = Date.now() + 30_000;
-  while ((await count()) === before || !(await idle())) {
-    if (Date.now() > deadline) throw new Error(await client.send('INFO', 'checkpoint'));
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
 /** A directory whose engine has strings, a set of many pages and deadlines; ends with a kill after `late`. */
 async function fill(late: string[][] = []): Promise<void> {
-  const { client, child, ended } = await startServer();
+  const server = await startServer();
+  const { client } = server;
   await client.send('MSET', 'one', 'content of one', 'two', 'content of two', 'three', 'content of three');
   await client.send('SET', 'brief', 'content of brief', 'PX', 3_600_000);
   await client.send('SADD', 'set', ...Array.from({ length: MEMBERS }, (_, i) => `member ${i} of the set`));
   await client.send('RPUSH', 'list', 'a', 'b');
   await checkpoint(client);
   for (const command of late) await client.send(...command);
-  child.kill('SIGKILL');
-  await ended;
+  await kill(server);
 }
 
 test('a damaged value is an error for its key alone, and can be deleted', async () => {
   await fill();
-  damage('content of two');
-  damage('content of brief');
-  damage('member 1234 of the set');
+  directory.damage('content of two');
+  directory.damage('content of brief');
+  directory.damage('member 1234 of the set');
 
   const listed = await check();
   expect(listed.code).toBe(3);
@@ -130,7 +65,7 @@ test('a damaged value is an error for its key alone, and can be deleted', async 
   }
 
   const { client, output, child, ended } = await startServer();
-  expect(output()).toMatch(/row 6b[0-9a-f]+74776f is damaged: its checksum does not match/);
+  expect(output()).toMatch(/row 6b[0-9a-f]+74776f is damaged/);
   for (const command of [
     ['GET', 'two'],
     ['APPEND', 'two', 'x'],
@@ -172,8 +107,8 @@ test('what the log holds after the checkpoint: whole values heal, what follows f
     ['SUNIONSTORE', 'union', 'set', 'nothing'],
     ['RPUSH', 'list', 'c'],
   ]);
-  for (const value of ['one', 'two', 'three']) damage(`content of ${value}`);
-  damage('member 7 of the set');
+  for (const value of ['one', 'two', 'three']) directory.damage(`content of ${value}`);
+  directory.damage('member 7 of the set');
   let server = await startServer();
   expect(await server.client.send('GET', 'one')).toContain('written later');
   const damaged = async (client: RawClient): Promise<void> => {
@@ -187,8 +122,7 @@ test('what the log holds after the checkpoint: whole values heal, what follows f
   // It stays so when the next checkpoint has replaced rows and log.
   expect(await server.client.send('SAVE')).toMatch(/^-/);
   await checkpoint(server.client);
-  server.child.kill('SIGKILL');
-  await server.ended;
+  await kill(server);
   server = await startServer();
   await damaged(server.client);
   expect(await server.client.send('FLUSHALL')).toBe('+OK\r\n');
@@ -197,8 +131,8 @@ test('what the log holds after the checkpoint: whole values heal, what follows f
 
 test('check --repair says what will be lost, and drops it', async () => {
   await fill();
-  damage('content of three');
-  damage('member 99 of the set');
+  directory.damage('content of three');
+  directory.damage('member 99 of the set');
   const repaired = await check('--repair');
   expect(repaired.code, repaired.output).toBe(0);
   for (const key of ['three', 'set']) {
@@ -217,14 +151,13 @@ test('rows that do not tell their keys: an error for these keys alone, until the
   const first = await startServer();
   expect(await first.client.send('SET', long, 'content of a long key')).toBe('+OK\r\n');
   await checkpoint(first.client);
-  first.child.kill('SIGKILL');
-  await first.ended;
-  damage('three');
-  damage('content of a long key');
+  await kill(first);
+  directory.damage('three');
+  directory.damage('content of a long key');
 
   const { client, output, child, ended } = await startServer();
   expect(output()).toMatch(
-    /row 6b[0-9a-f]+ is damaged: its checksum does not match; it does not tell its key/,
+    /row 6b[0-9a-f]+ is damaged: it is not what was written; it does not tell its key/,
   );
   expect(await client.send('DBSIZE')).toBe(':7\r\n');
   expect(await client.send('INFO', 'tier')).toContain('tier_damaged_keys:2');
@@ -252,19 +185,17 @@ test('the meta row is there twice', async () => {
   const listed = await check();
   expect(listed.code).toBe(3);
   expect(listed.output).toContain('the meta row is not as it was written; the other of the two is used');
-  const { client, output, child, ended } = await startServer();
-  expect(output()).toContain('the meta row is not as it was written');
-  expect(await client.send('DBSIZE')).toBe(':6\r\n');
-  child.kill('SIGKILL');
-  await ended;
+  const server = await startServer();
+  expect(server.output()).toContain('the meta row is not as it was written');
+  expect(await server.client.send('DBSIZE')).toBe(':6\r\n');
+  await kill(server);
   const repaired = await check('--repair');
   expect(repaired.code, repaired.output).toBe(0);
   expect((await check()).code).toBe(0);
 
   damageMeta('m');
   damageMeta('M');
-  const port = await freePort();
-  const refused = run('server', '--port', String(port), '--dir', directory, '--engine', 'lmdb');
+  const refused = directory.runServer(await freePort());
   expect(await refused.ended).toBe(3);
   expect(refused.output()).toContain('restore the directory from a backup');
   const vain = await check('--repair');

@@ -133,7 +133,7 @@ export async function startRedis(args: readonly string[] = []): Promise<Running>
 }
 
 /** Milliseconds after which an unanswered command fails the test. */
-const REPLY_TIMEOUT_MS = 30_000;
+const REPLY_TIMEOUT_MS = 60_000;
 
 /** A connection that returns replies as the bytes that came. */
 export class RawClient {

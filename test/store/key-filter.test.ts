@@ -6,7 +6,7 @@ test.each([0, 20_001 / 4])(
   'has every hash that was added, and few others, at any size (at first for %f)',
   (keys) => {
     const random = new Random(1);
-    const filter = new KeyFilter(keys);
+    const filter = KeyFilter.for(keys);
     const added = new Set<number>();
     for (const size of [10, 1000, 30_000, 200_000]) {
       while (added.size < size) {
@@ -28,7 +28,7 @@ test.each([0, 20_001 / 4])(
 );
 
 test('says so when it would become too large', () => {
-  const filter = new KeyFilter(0, 10_000);
+  const filter = KeyFilter.for(0, 10_000);
   let hash = 1;
   while (hash < 100_000 && filter.add(hash)) hash++;
   expect(hash).toBeLessThan(10_000);

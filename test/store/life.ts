@@ -36,6 +36,8 @@ export class Life {
   readonly opened: PersistentStore<Tier>;
   private readonly disk: SimulatedDisk;
   readonly engine: SimulatedEngine;
+  /** Why the store could not go on. */
+  fatal: Error | null = null;
   private effects: Operation[] = [];
 
   constructor(opened: PersistentStore<Tier>, disk: SimulatedDisk, engine: SimulatedEngine) {
@@ -52,12 +54,17 @@ export class Life {
     const tier = new Tier({ databases: DATABASES, chunkBytes: 1 << 20, limit });
     tier.now = 0;
     const directory = await DataDirectory.open(PATH, disk, 'leveldb', 'none');
+    let life: Life | null = null;
     const opened = await PersistentStore.open(
       { directory, disk, logDisk: disk, engine, store: tier },
       {
         appendfsync: 'no',
         segmentBytes: 50_000,
         evicts: true,
+        filterKeysMin: 1,
+        onFatal: (error) => {
+          if (life !== null) life.fatal = error;
+        },
         checkpoint: { batchBytes: 20_000 },
         replay: async (payload) => {
           for (const operation of JSON.parse(payload.utf8()) as Operation[]) {
@@ -67,7 +74,8 @@ export class Life {
         },
       },
     );
-    return new Life(opened, disk, engine);
+    life = new Life(opened, disk, engine);
+    return life;
   }
 
   /** Several operations as one unit; returns how often it was rolled back. */
@@ -138,6 +146,7 @@ export class Life {
   /** Ends as by a kill, and begins again from what was on the disk. */
   async afterKill(limit: number): Promise<Life> {
     const { disk, engine } = this;
+    if (this.fatal !== null) throw this.fatal;
     const nextDisk = disk.afterKill();
     const nextEngine = engine.afterKill(nextDisk);
     disk.fault = () => new DiskFault('EIO');

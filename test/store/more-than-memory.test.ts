@@ -341,14 +341,21 @@ test('when all is in memory again nothing is tracked any more', async () => {
   life.opened.store.evictor.sweep(0, 0);
   await life.content(0);
   tier.backgroundSlice(10);
-  expect(tier.residency()).toMatchObject({ complete: true, residentKeys: 6, keys: 6, filterBytes: 0 });
+  expect(tier.residency()).toMatchObject({ complete: true, residentKeys: 6, keys: 6 });
   expect(tier.residents.tracking).toBe(false);
   tier.now = 0;
   expect(contentOf(tier)).toBe(content);
 
   life = await life.afterKill(256 * 1024 * 1024);
-  expect(life.opened.store.residency().complete).toBe(true);
-  expect(life.opened.store.residents.tracking).toBe(false);
+  const again = life.opened.store;
+  expect(again.residency()).toMatchObject({ complete: false, residentKeys: 0, keys: 6, warming: true });
+  await again.warmer.finish();
+  again.backgroundSlice(10);
+  expect(again.residency()).toMatchObject({ complete: true, residentKeys: 6, warming: false });
+  expect(again.residents.tracking).toBe(false);
+  expect(again.residency().fetchRounds).toBe(0);
+  again.now = 0;
+  expect(contentOf(again)).toBe(content);
 });
 
 test('new keys beside many that are not in memory cost no look-up in the engine', async () => {

@@ -12,7 +12,7 @@ import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { removeTemporary, syncDirectory } from './dump-file.ts';
 import type { FromImportThread, ImportStart, ToImportThread } from './import-thread.ts';
-import { mergeStaged, type ImportMode, type Merged } from './merge.ts';
+import { meets, mergeStaged, type ImportMode, type Merged } from './merge.ts';
 import type { CompactLimits } from './row-builder.ts';
 import { RowInstaller } from './row-installer.ts';
 import { threadUrl } from './save-slabs.ts';
@@ -45,7 +45,7 @@ export class Import {
   /** Name of the copy in the data directory. */
   readonly id: string;
   readonly source: ImportSource;
-  /** Everything has been read and checked, the copy is on disk, and `commit` may follow. */
+  /** Everything has been read and checked, and the copy is on disk. */
   readonly loaded: Promise<void>;
   /** Part of the file that is read, 0 to 1. */
   fraction = 0;
@@ -128,6 +128,13 @@ export class Import {
     else if (this.counts !== null) this.settle.resolve();
   }
 
+  /** Before `commit`: keys can be merged only with keys that are in memory. */
+  async ready(): Promise<void> {
+    await this.loaded;
+    const { installer, source, tier } = this;
+    if (source.mode !== 'instead' && meets(tier, installer.staged)) await tier.warmer.finish();
+  }
+
   /** Makes what was loaded a part of the databases, in one step. The log must then say so. */
   commit(): ImportCounts {
     const { memory } = this.tier;
@@ -202,7 +209,7 @@ export class Imports {
       { ...source, path: this.file(id) },
       { copy: null, checksum: true, limits: this.limits() },
     );
-    await loading.loaded;
+    await loading.ready();
     loading.commit();
     this.keep(id);
   }

@@ -14,11 +14,15 @@ export interface Merged {
   skipped: number;
 }
 
+/** Whether there are keys of a database on both sides. */
+export function meets(tier: Tier, staged: readonly (Keyspace | undefined)[]): boolean {
+  return staged.some((keyspace, index) => keyspace !== undefined && tier.database(index).size > 0);
+}
+
 /** All databases at once. The cost of a database is that of the smaller side's keys; none if either has none. */
 export function mergeStaged(tier: Tier, staged: readonly (Keyspace | undefined)[], mode: ImportMode): Merged {
   const merged: Merged = { replaced: 0, skipped: 0 };
-  const merges = staged.some((keyspace, index) => keyspace !== undefined && tier.database(index).size > 0);
-  if (merges && mode !== 'instead' && !tier.isWhole)
+  if (mode !== 'instead' && meets(tier, staged) && !tier.hasAll())
     throw new Error(
       'some of the data have left memory, and keys cannot be merged with them: raise tier-memory',
     );

@@ -5,7 +5,8 @@
 import { Worker } from 'node:worker_threads';
 import { readMeta } from '../meta-row.ts';
 import type { PersistentStore } from '../persistent-store.ts';
-import { databasesOfMeta, type Tier } from '../tier.ts';
+import { databasesOfMeta } from '../tier-meta.ts';
+import type { Tier } from '../tier.ts';
 import { temporaryName } from './dump-file.ts';
 import type { DumpStart, FromDumpThread } from './dump-thread.ts';
 import type { DumpUnderWay } from './dumps.ts';

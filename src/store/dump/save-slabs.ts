@@ -18,9 +18,6 @@ const BATCH_BYTES = SLABS_A_BATCH * SLAB_BYTES;
 const BATCHES = 8;
 /** CPU time of a slice of copying. */
 const SLICE_MS = 1;
-/** As for checkpoints: with a busy loop, copying takes at most one part in four of its time. */
-const BUSY_SHARE = 4;
-const BUSY_UTILIZATION = 0.5;
 
 /** Bytes of memory that a dump takes: batches, the thread's heap and pages, and what is kept of what changes. */
 export const DUMP_MEMORY = BATCHES * BATCH_BYTES + 64 * 1024 * 1024 + KEPT_BYTES_HIGH;
@@ -171,7 +168,7 @@ export class SlabSave {
   private pauseMs(sliceMs: number): number {
     const { options, snapshot } = this;
     if (options.foreground || snapshot.keptBytes > KEPT_BYTES_HIGH) return 0;
-    return this.load.othersSince(sliceMs) > BUSY_UTILIZATION ? sliceMs * (BUSY_SHARE - 1) : 0;
+    return this.load.restAfter(sliceMs);
   }
 
   private newBatch(): ArrayBuffer | undefined {

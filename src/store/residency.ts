@@ -1,0 +1,95 @@
+/**
+ * What goes with not all data being in memory, kept in step in the background: bringing it in after a start,
+ * filters of absent keys, and the end of it all when everything is there.
+ */
+import type { Residency } from './api.ts';
+import type { Arena } from './arena.ts';
+import type { CollectionTable } from './collection-table.ts';
+import type { Evictor } from './evictor.ts';
+import { FilterBuilder } from './filter-builder.ts';
+import type { Hasher } from './hash.ts';
+import type { Keyspace } from './keyspace.ts';
+import type { Residents } from './residents.ts';
+import type { RowFetcher } from './row-fetcher.ts';
+import { Warmer } from './warmer.ts';
+import { Wholeness } from './wholeness.ts';
+
+export interface ResidencyGround {
+  readonly arena: Arena;
+  readonly collections: CollectionTable;
+  readonly residents: Residents;
+  readonly evictor: Evictor;
+  readonly fetcher: RowFetcher;
+  readonly hasher: Hasher;
+  keyspaceOf(record: number): Keyspace;
+}
+
+export class ResidencyKeeper {
+  readonly warmer: Warmer;
+  private readonly ground: ResidencyGround;
+  private readonly filterBuilder: FilterBuilder;
+  private readonly wholeness: Wholeness;
+
+  constructor(ground: ResidencyGround) {
+    this.ground = ground;
+    this.warmer = new Warmer(ground);
+    this.filterBuilder = new FilterBuilder(ground.residents);
+    this.wholeness = new Wholeness(ground);
+  }
+
+  /** A start has left all keys in the engine. */
+  begin(keyspaces: readonly Keyspace[]): void {
+    this.warmer.prepare(keyspaces);
+    if (!this.warmer.running) return;
+    const { residents } = this.ground;
+    residents.tracking = true;
+    residents.missing = true;
+  }
+
+  /** For about `budgetMs`, between two units of work. */
+  settle(keyspaces: readonly Keyspace[], budgetMs: number): void {
+    const { residents } = this.ground;
+    this.filterBuilder.wake(keyspaces);
+    if (!residents.tracking) return;
+    if (!this.wholeness.restored(keyspaces, budgetMs)) return;
+    // Keys without a name are found by those look-ups alone that ask for more than the table.
+    residents.tracking = keyspaces.some(({ nameless }) => nameless !== null);
+    residents.missing = false;
+    for (const { away } of keyspaces) away.forgetFilter();
+  }
+
+  hasAll(keyspaces: readonly Keyspace[]): boolean {
+    return this.wholeness.hasAll(keyspaces, Infinity);
+  }
+
+  /** See Store.residency. */
+  report(keyspaces: readonly Keyspace[], filterBytes: number): Residency {
+    const { arena, residents, evictor } = this.ground;
+    const { warmer } = this;
+    let keys = 0;
+    let residentKeys = 0;
+    for (const { size, away } of keyspaces) {
+      keys += size;
+      residentKeys += size - away.count;
+    }
+    return {
+      complete: !residents.missing,
+      residentKeys,
+      keys,
+      faults: residents.faults,
+      fetchRounds: residents.fetchRounds,
+      fetchedRows: residents.fetchedRows,
+      absentRows: residents.absentRows,
+      roundsMax: residents.roundsMax,
+      waiting: residents.waiting,
+      evictedKeys: evictor.evictedKeys,
+      evictedPages: evictor.evictedPages,
+      pinnedBytes: arena.dirtyBytes + arena.cutBytes + residents.pinnedBytes,
+      warming: warmer.running,
+      warmedRows: warmer.rows,
+      warmUpMs: warmer.elapsedMs,
+      filterBytes,
+      filterHits: residents.filterHits,
+    };
+  }
+}
