@@ -150,6 +150,9 @@ export class CommandMaker {
       const args = this.spoil(this.sequence(grammar.parts, grammar));
       const command = [...grammar.name.split(' '), ...args];
       if (grammar.name === 'xadd' && command.includes('*')) continue;
+      // The order of members of one weight is a set's own.
+      const words = command.map((word) => word.toLowerCase());
+      if (words[0].startsWith('sort') && words.includes('by')) continue;
       const sizes = /^(setbit|setrange|bitfield)$/.test(grammar.name);
       if (sizes && command.some((word) => Math.abs(Number(word.replace('#', ''))) > OFFSET_MAX)) continue;
       if (dice.chance(0.3)) command[0] = command[0].toUpperCase();
