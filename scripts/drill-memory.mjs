@@ -15,8 +15,16 @@
  * 6. kill      kill -9 while SETs arrive; first answer, first GET, full speed, all in memory. Killed once
  *              more; SETs of new keys from the first answer on
  *
+ * `--tier-memory 32mb` gives the server less memory than there are data: keys for four times as much unless
+ * --keys tells how many, a million of them with a deadline, and, after step 4:
+ *
+ *    large     a hash, a set, a sorted set and a list, each alone larger than the tier; compared in samples
+ *              now and after the kill
+ *    wide      an EXEC of 10,000 GETs, a SUNIONSTORE and an LRANGE of all, cold: fetches are counted and bounded
+ *
  * Each sample's anonymous memory is held against the account of INFO memory. Exit code 3 when it is
- * above it, when keys outlive their deadline, or when the server loses a key.
+ * above it, when keys outlive their deadline, when a command takes more fetches than its bound, or when the
+ * server loses a key or an element.
  */
 import { fork, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -26,10 +34,14 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { freshDirectory, removeDirectory } from '../dist/bench/child.js';
 import { LoadPool } from '../dist/bench/load.js';
+import { parseSize } from '../dist/bytes/size.js';
 import { findExecutable } from '../dist/bench/target.js';
+import { Client } from './drill/client.mjs';
+import { Large } from './drill/large.mjs';
 import { Probe } from './drill/probe.mjs';
 import { DrillServer } from './drill/servers.mjs';
 import { Watch } from './drill/watch.mjs';
+import { wideCommands, wideHolds } from './drill/wide.mjs';
 import { showUsage } from './usage.mjs';
 
 const MB = 1024 ** 2;
@@ -40,6 +52,12 @@ const ENGINE_OVERWRITES = here('drill/engine-overwrites.mjs');
 
 /** A key's record, its slot, and what a size class leaves empty: generous, so that the tier never fills up. */
 const KEY_MEMORY = 100;
+/** A key's record and its slot, at least. */
+const KEY_MEMORY_MIN = 45;
+/** With --tier-memory: data by tiers, keys with a deadline, elements of each large collection in a sample. */
+const TIERS = 4;
+const TTL_KEYS = 1_000_000;
+const SAMPLES = 1000;
 /** Full speed is this part of the rate before the kill. */
 const FULL_SPEED = 0.9;
 const SLICE_MS_MAX = 10;
@@ -53,7 +71,7 @@ const BROKEN = 3;
 const { values: options } = parseArgs({
   options: {
     engine: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
-    keys: { type: 'string', default: '5000000' },
+    keys: { type: 'string' },
     'value-size': { type: 'string', default: '100' },
     'ttl-keys': { type: 'string' },
     'ttl-seconds': { type: 'string' },
@@ -70,15 +88,22 @@ const { values: options } = parseArgs({
   allowNegative: true,
 });
 if (options.help) showUsage(import.meta.url);
-const keys = Number(options.keys);
 const valueSize = Number(options['value-size']);
-const ttlKeys = Number(options['ttl-keys'] ?? Math.round(keys / 5));
+/** Bytes of a tier that is too small on purpose; null: everything fits. */
+const smallTier = options['tier-memory'] === undefined ? null : parseSize(options['tier-memory']);
+const keys = Number(
+  options.keys ??
+    (smallTier === null ? 5_000_000 : Math.ceil((TIERS * smallTier) / (valueSize + KEY_MEMORY_MIN))),
+);
+const ttlKeys = Number(options['ttl-keys'] ?? (smallTier === null ? Math.round(keys / 5) : TTL_KEYS));
 /** Time enough to load the keys, and to bring them to the disk, before they are due. */
-const ttlSeconds = Number(options['ttl-seconds'] ?? Math.ceil(15 + ttlKeys / 20_000));
+const ttlSeconds = Number(
+  options['ttl-seconds'] ??
+    (smallTier === null ? Math.ceil(15 + ttlKeys / 20_000) : Math.ceil(30 + ttlKeys / 8000)),
+);
 const readSeconds = Number(options['read-seconds']);
 const newKeysSeconds = Number(options['new-keys-seconds']);
-const tierMemory =
-  options['tier-memory'] ?? String(Math.ceil((3 * keys + ttlKeys) * (valueSize + KEY_MEMORY) + 256 * MB));
+const tierMemory = smallTier ?? Math.ceil((3 * keys + ttlKeys) * (valueSize + KEY_MEMORY) + 256 * MB);
 
 /**
  * The ceilings of 5 M keys in proportion, so that fewer keys pass them as often: below them writes and
@@ -193,7 +218,7 @@ async function drill(engine) {
   const nodeOptions = options.node.split(' ').filter(Boolean);
   const server = DrillServer.ardent(
     engine,
-    { 'tier-memory': tierMemory, appendfsync: options.appendfsync, loglevel: 'notice', ...ceilings },
+    { 'tier-memory': String(tierMemory), appendfsync: options.appendfsync, loglevel: 'notice', ...ceilings },
     nodeOptions,
   );
   let told = 0;
@@ -250,6 +275,17 @@ async function drill(engine) {
       `${engine} restart: ended in ${ms(result.restart.endMs)}, served after ${ms(result.restart.servedMs)}; rows ${result.restart.rows}`,
     );
 
+    if (smallTier !== null) {
+      watch.phase = 'large';
+      result.large = await loadLarge(server);
+      say(`${engine} large: ${describeLarge(result.large)}`);
+      watch.phase = 'wide';
+      const client = await Client.connect(server.port);
+      result.wide = await wideCommands(server, client, large, keys, keyOf);
+      client.close();
+      for (const command of result.wide) say(`${engine} wide: ${describeWide(command)}`);
+    }
+
     watch.phase = 'overwrite';
     await resetDelay(server, idle);
     watch.probe = new Probe(server.port, keys);
@@ -303,6 +339,44 @@ async function drill(engine) {
   return result;
 }
 
+/** What must be larger than the tier: its bytes alone are as many. */
+const large =
+  smallTier === null
+    ? null
+    : new Large({ hash: smallTier, set: smallTier, zset: smallTier, list: smallTier });
+const keyOf = (i) => `key:${String(i).padStart(12, '0')}`;
+
+async function loadLarge(server) {
+  const began = performance.now();
+  await Promise.all(
+    large.each().map(async (one) => {
+      const client = await Client.connect(server.port);
+      await one.load(client);
+      client.close();
+    }),
+  );
+  const loadMs = performance.now() - began;
+  await checkpointed(server);
+  await compareLarge(server);
+  return { ...large.sizes, loadMs };
+}
+
+async function compareLarge(server) {
+  if (large === null) return;
+  const client = await Client.connect(server.port);
+  const different = await large.sample(client, 0, 0, SAMPLES, (n) => Math.floor(Math.random() * n));
+  client.close();
+  if (different !== null) throw new Error(`large content: ${different}`);
+}
+
+/** Reads other keys, two tiers full, so that those with a deadline have left memory; resolves to how many rows had been fetched. */
+async function evictOthers(server) {
+  if (smallTier === null) return 0;
+  const requests = Math.min(keys, Math.ceil((2 * smallTier) / (valueSize + KEY_MEMORY_MIN)));
+  await send(server.address, 'GET {key sequential}', { requests });
+  return Number((await server.control.info()).tier_fetched_rows);
+}
+
 async function ttlDrill(server) {
   const before = await dbsize(server);
   const deadline = Date.now() + ttlSeconds * 1000;
@@ -311,6 +385,7 @@ async function ttlDrill(server) {
     keyspace: ttlKeys,
   });
   await checkpointed(server);
+  const fetched = await evictOthers(server);
   const loadedMs = deadline - Date.now();
   const loaded = (await dbsize(server)) - before;
   while (Date.now() < deadline) await sleep(deadline - Date.now());
@@ -325,6 +400,8 @@ async function ttlDrill(server) {
     /** Less than 0: keys were due before all were on disk. */
     loadedBeforeDeadlineMs: loadedMs,
     left,
+    /** Rows that were brought in to remove them. */
+    fetched: Number((await server.control.info()).tier_fetched_rows) - fetched,
     goneMs: Date.now() - deadline,
     checkpointMs: await checkpointed(server),
     purgeMs: await purged(server),
@@ -396,10 +473,12 @@ async function killUnderLoad(server, watch, expected) {
   };
 }
 
-/** Milliseconds from the start of the process until all data were in memory. */
+/** Milliseconds from the start of the process until all data were in memory, or with --tier-memory as much as there is room for. */
 async function warmedMs(server) {
   for (;;) {
-    if ((await server.control.info()).tier_complete === '1') return performance.now() - server.spawnedAt;
+    const { tier_complete: complete, tier_warming: warming } = await server.control.info();
+    if (complete === '1' || (smallTier !== null && warming === '0'))
+      return performance.now() - server.spawnedAt;
     if (performance.now() - server.spawnedAt > SETTLE_MS_MAX) return null;
     await sleep(100);
   }
@@ -409,9 +488,10 @@ async function killDrill(server, watch) {
   await watch.take();
   const read = (seconds) =>
     send(server.address, READ, { seconds, pipeline: 1, connections: 50, intervalSeconds: 0.25 });
+  const expected = await dbsize(server);
   const before = await read(5);
   const full = median(before.series.slice(2).map((point) => point.opsPerSecond));
-  const result = { rateBefore: full, ...(await killUnderLoad(server, watch, keys)) };
+  const result = { rateBefore: full, ...(await killUnderLoad(server, watch, expected)) };
   const warmed = warmedMs(server);
   const readsBegan = performance.now() - server.spawnedAt;
   const reads = await read(readSeconds);
@@ -420,8 +500,9 @@ async function killDrill(server, watch) {
   result.firstSecond = median(reads.series.slice(0, 4).map((point) => point.opsPerSecond));
   result.warmedMs = await warmed;
   result.misses = reads.misses;
+  await compareLarge(server);
   if (newKeysSeconds > 0) {
-    await killUnderLoad(server, watch, keys);
+    await killUnderLoad(server, watch, expected);
     const allWarm = warmedMs(server);
     const fresh = await send(server.address, 'SET new:{index sequential} {value}', {
       seconds: newKeysSeconds,
@@ -465,6 +546,13 @@ async function redisBeside() {
   }
 }
 
+const describeLarge = ({ loadMs, ...sizes }) =>
+  `${Object.entries(sizes)
+    .map(([name, size]) => `${name} of ${size}`)
+    .join(', ')} elements, each larger than the tier, in ${ms(loadMs)}`;
+const describeWide = ({ name, rounds, roundsMax, rows, ms: took, right }) =>
+  `${name}: ${rounds} fetches (at most ${roundsMax}) of ${rows} rows, ${ms(took)}${right ? '' : ' WRONG REPLY'}`;
+
 /** Label and text of each line of the table. */
 function lines(result, redis) {
   const { load, memory, ttl, restart, overwrite, kill, engineAlone, account, verdicts, slices, sliceCpu } =
@@ -486,10 +574,12 @@ function lines(result, redis) {
   row('load', `${keys} keys at ${rate(load.opsPerSecond)}, ${load.checkpoints} checkpoints`);
   row('GETs in load, by checkpoint', ...gets(load.gets));
   row('GETs in overwrites', ...gets(overwrite.gets));
+  const { total, ...parts } = account;
   row(
     'account',
-    `tier ${mb(account.tier)} + engine ${mb(account.engine)} + checkpoint ${mb(account.checkpoint)} + other ` +
-      `${mb(account.other)} = ${mb(account.total)}`,
+    `${Object.entries(parts)
+      .map(([name, bytes]) => `${name} ${mb(bytes)}`)
+      .join(' + ')} = ${mb(total)}`,
   );
   for (const [phase, seen] of Object.entries(verdicts)) {
     row(
@@ -511,8 +601,12 @@ function lines(result, redis) {
     'keys with a deadline',
     `${ttl.loaded} loaded and on disk ${ms(ttl.loadedBeforeDeadlineMs)} before it; ${ttl.left === 0 ? 'all gone' : `${ttl.left} LEFT`} ` +
       `from DBSIZE ${ms(ttl.goneMs)} after it, next checkpoint ${ms(ttl.checkpointMs)}`,
-    `engine then: ${restart.rows} rows for ${restart.keys} keys`,
+    `engine then: ${restart.rows} rows for ${restart.keys} keys${large === null ? '' : `; ${ttl.fetched} rows fetched to remove them`}`,
   );
+  if (large !== null) {
+    row('large collections', describeLarge(result.large));
+    row('wide commands', ...result.wide.map(describeWide));
+  }
   row(
     'restart',
     `ended in ${ms(restart.endMs)}; first answer ${ms(restart.answeredMs)}, first GET ${ms(restart.servedMs)} ` +
@@ -555,7 +649,13 @@ function holds(result) {
   const { ttl, restart, kill } = result;
   // Beside keys there are the meta row and the index of deadlines: a freed page of it stays as a row of a header.
   const others = restart.rows - restart.keys;
-  return !broken && ttl.left === 0 && others <= ttl.keys * INDEX_ROWS_PER_KEY + 64 && kill.misses === 0;
+  return (
+    !broken &&
+    ttl.left === 0 &&
+    others <= ttl.keys * INDEX_ROWS_PER_KEY + 64 &&
+    kill.misses === 0 &&
+    (large === null || wideHolds(result.wide))
+  );
 }
 
 const machine = `${os.cpus().length} x ${os.cpus()[0].model}, ${mb(os.totalmem())}, node ${process.version}`;

@@ -126,6 +126,11 @@ export class Large {
     return Object.fromEntries(this.parts.map(({ name, size }) => [name, size]));
   }
 
+  /** Each kind as content of its own. */
+  each() {
+    return this.parts.map(({ name, size, kind }) => new Large({ [name]: size * kind.elementBytes }));
+  }
+
   async load(client) {
     for (const { kind, size } of this.parts) {
       await pipelined(range(Math.ceil(size / BATCH)), (batch) =>

@@ -15,6 +15,7 @@ export class Watch {
   probe = null;
   server = null;
   phase = '';
+  /** Lines of INFO's memory account in bytes, `total` among them. */
   account = null;
   info = {};
   usedBytes = 0;
@@ -90,21 +91,18 @@ export class Watch {
     }
     if (info.memory_account_total === undefined) return;
     this.usedBytes = Number(info.used_memory);
-    const line = (name) => Number(info[`memory_account_${name}`]);
-    this.account = {
-      tier: line('tier'),
-      engine: line('engine'),
-      checkpoint: line('checkpoint'),
-      other: line('other'),
-      total: line('total'),
-    };
+    const lines = Object.entries(info).flatMap(([field, value]) => {
+      const name = /^memory_account_(.+)$/.exec(field)?.[1];
+      return name === undefined ? [] : [[name, Number(value)]];
+    });
+    this.account = Object.fromEntries(lines);
   }
 
   /** The samples against the account, by phase; `beyond` is what is held beside the tier's own use. */
   verdicts() {
     const phases = new Map();
     for (const sample of this.samples) {
-      const { engine = 0, checkpoint = 0, other = 0 } = this.account ?? {};
+      const { total = 0, tier = 0 } = this.account ?? {};
       let phase = phases.get(sample.phase);
       if (phase === undefined) {
         phase = { samples: 0, broken: 0, anonymous: 0, fileBacked: 0, beyond: 0, writeBytes: 0 };
@@ -115,7 +113,7 @@ export class Watch {
       phase.anonymous = Math.max(phase.anonymous, sample.anonymous);
       phase.fileBacked = Math.max(phase.fileBacked, sample.fileBacked);
       phase.beyond = Math.max(phase.beyond, sample.anonymous - sample.tierUsed);
-      phase.allowedBeyond = engine + checkpoint + other;
+      phase.allowedBeyond = total - tier;
     }
     return Object.fromEntries(phases);
   }
