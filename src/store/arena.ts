@@ -16,10 +16,10 @@
  * begins, dirty and cut words exchange their meaning: no mark is moved.
  */
 import { OutOfTierError } from './api.ts';
+import { ChunkExchange, type ChunkExchangeOptions, type ChunkState } from './chunk-exchange.ts';
 import { MARK_WORDS } from './chunks.ts';
 import type { Journal } from './journal.ts';
 import { classFor, MAX_SHARED_BYTES, PAGE_CLASS, SLAB_BYTES, UNIT_BYTES } from './size-classes.ts';
-import { Slabs, type SlabOptions } from './slabs.ts';
 
 export { classUnits, PAGE_BYTES, SLAB_BYTES } from './size-classes.ts';
 export { Kind, KIND_SHIFT, SLAB_RUN, SLAB_RUN_REST, type SlabTables } from './slabs.ts';
@@ -37,12 +37,12 @@ export const MARKS_SHARE = MARK_WORDS / 8 / UNIT_BYTES;
 const STEPS_A_LOOK = 2048;
 const COPY_STEPS = 32;
 
-export interface ArenaOptions extends SlabOptions {
+export interface ArenaOptions extends ChunkExchangeOptions {
   /** Bytes of slabs after which `reserve` refuses. */
   limit?: number;
 }
 
-export class Arena extends Slabs {
+export class Arena extends ChunkExchange {
   /** Bytes that `reserve` keeps slabs within. */
   limit: number;
   /** Bytes of the directories of key tables, which lie beside the slabs. */
@@ -140,6 +140,17 @@ export class Arena extends Slabs {
     }
     if ((marks[at + this.dirtyAt] & bit) !== 0) this.dirtyBytes += this.sizeOf(to);
     if ((marks[at + FLIGHT_AT] & bit) !== 0) this.flightBlocks[to >>> this.chunkShift]++;
+  }
+
+  /** Gives all chunks away: nothing is left here. There must be no cut, snapshot or unit of work. */
+  handOver(): ChunkState[] {
+    this.dirtyBytes = 0;
+    return this.giveChunks();
+  }
+
+  /** Takes a chunk over that was promised. The bytes of its dirty blocks are the caller's to add. */
+  takeOver(state: ChunkState): void {
+    this.takeChunk(state, this.dirtyAt);
   }
 
   /** Before every change of a block that has a row: copies it out if it is in the cut, and marks it dirty. */

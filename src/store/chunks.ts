@@ -23,7 +23,7 @@ export interface Chunk {
   readonly marks: Int32Array<ArrayBuffer>;
 }
 
-function chunkOf(memory: ArrayBuffer, marks: ArrayBuffer): Chunk {
+export function chunkOf(memory: ArrayBuffer, marks: ArrayBuffer): Chunk {
   return {
     u8: Buffer.from(memory),
     i32: new Int32Array(memory),

@@ -19,13 +19,33 @@ const FIRST_ENTRIES = 4;
 export const NODE_HEADER_WORDS = 4;
 /** Enough for 134 million pages, more than the arena holds. */
 const MAX_LEVELS = 3;
+/** Instead of the levels of a page table: the slot is lent. */
+const LENT = 255;
+
+/** What the table knows of a collection, on its way from one table to another. */
+export interface CollectionState {
+  slot: number;
+  id: number;
+  record: number;
+  root: number;
+  levels: number;
+  entries: number;
+  resident: number;
+}
+
+/** Slots and ids for so many new collections, all in a row. */
+export interface CollectionRange {
+  slot: number;
+  id: number;
+  count: number;
+}
 
 export class CollectionTable {
   readonly arena: Arena;
   readonly residents: Residents;
   /** By slot. Slot 0 is unused, so that 0 can mean none. */
   record = new Int32Array(64);
-  /** Page table: root block, levels (0 when the slot is unused), entries of the root. */
+  /** Page table: root block, levels (0 when the slot is unused, LENT), entries of the root. */
   root = new Int32Array(64);
   levels = new Uint8Array(64);
   entries = new Uint16Array(64);
@@ -38,6 +58,15 @@ export class CollectionTable {
   nextId = 1;
   /** Changes when a way down a tree may have: an inner page or a collection is new, or a page is given up. */
   shape = 0;
+
+  /**
+   * Where slots and ids come from when collections are to be handed over to another table, which `lend`s them;
+   * null: they are this table's own.
+   */
+  lender: (() => CollectionRange) | null = null;
+  /** Ids that were lent end before this. */
+  private lentEnd = 0;
+  private lentSlotEnd = 0;
 
   private top = 1;
   private readonly freeSlots: number[] = [];
@@ -63,13 +92,14 @@ export class CollectionTable {
 
   /** A slot for a new collection of `record`, with an id of its own and no pages yet. */
   open(record: number): number {
+    if (this.lender !== null && this.nextId >= this.lentEnd) this.borrow(this.lender());
     return this.add(this.nextId++, record);
   }
 
   /** A slot for a collection that exists on disk; its pages are placed as they are read. */
   add(id: number, record: number): number {
     const slot = this.freeSlots.pop() ?? this.top++;
-    if (slot === this.record.length) this.grow();
+    this.growTo(slot + 1);
     this.shape++;
     this.arena.journal?.onRollback(() => this.release(slot));
     this.id[slot] = id;
@@ -96,14 +126,65 @@ export class CollectionTable {
     this.record[slot] = record;
   }
 
-  private grow(): void {
-    const larger = this.record.length * 2;
+  /** Room for slots below `end`. */
+  private growTo(end: number): void {
+    if (end <= this.record.length) return;
+    const larger = Math.max(this.record.length * 2, end);
     this.record = copyInto(new Int32Array(larger), this.record);
     this.root = copyInto(new Int32Array(larger), this.root);
     this.resident = copyInto(new Int32Array(larger), this.resident);
     this.levels = copyInto(new Uint8Array(larger), this.levels);
     this.entries = copyInto(new Uint16Array(larger), this.entries);
     this.id = copyInto(new Float64Array(larger), this.id);
+  }
+
+  private borrow(range: CollectionRange): void {
+    while (this.top < this.lentSlotEnd) this.freeSlots.push(this.top++);
+    this.top = range.slot;
+    this.lentSlotEnd = range.slot + range.count;
+    this.nextId = range.id;
+    this.lentEnd = range.id + range.count;
+  }
+
+  /** Slots and ids for collections that are made elsewhere; each slot must be taken over or taken back. */
+  lend(count: number): CollectionRange {
+    const range = { slot: this.top, id: this.nextId, count };
+    this.top += count;
+    this.nextId += count;
+    this.growTo(this.top);
+    this.levels.fill(LENT, range.slot, this.top);
+    return range;
+  }
+
+  /** Gives a collection away. */
+  handOver(slot: number): CollectionState {
+    const state = {
+      slot,
+      id: this.id[slot],
+      record: this.record[slot],
+      root: this.root[slot],
+      levels: this.levels[slot],
+      entries: this.entries[slot],
+      resident: this.resident[slot],
+    };
+    this.record[slot] = this.root[slot] = this.levels[slot] = 0;
+    return state;
+  }
+
+  /** Takes a collection over whose slot was lent. */
+  takeOver({ slot, id, record, root, levels, entries, resident }: CollectionState): void {
+    this.shape++;
+    this.id[slot] = id;
+    this.record[slot] = record;
+    this.root[slot] = root;
+    this.levels[slot] = levels;
+    this.entries[slot] = entries;
+    this.resident[slot] = resident;
+  }
+
+  /** The slots of a range that no collection came back in serve again. */
+  takeBack({ slot, count }: CollectionRange): void {
+    for (let one = slot; one < slot + count; one++) if (this.levels[one] === LENT) this.release(one);
   }
 
   private newNode(entries: number, slot: number, first: number, level: number): number {

@@ -32,8 +32,8 @@ const DEPTH_MASK = 0x3f;
 const CHAINED = 0x80;
 /** Slots in use at which a segment splits: 0.82 of it, where a miss takes about 15 probes. */
 const SPLIT_AT = 838;
-/** Slots in use of a segment, on average, of a table made for a known number of keys. */
-const RESERVED_SLOTS = 600;
+/** Slots in use of a segment, at most on average, of a table made for a known number of keys. */
+const RESERVED_SLOTS = 750;
 /** Two neighbours that together have fewer become one. */
 const MERGE_BELOW = 384;
 /** The directory may have this many entries a segment; beyond it segments are chained rather than split. */
@@ -76,6 +76,8 @@ export class KeyTable {
   private depth = 0;
   /** Segments (heads of chains) by their depth. */
   private readonly atDepth = new Int32Array(33);
+  /** Directory entries that have a segment while a table is made for a known number of keys; -1 otherwise. */
+  private reserving = -1;
   /** Directory entries whose segments are dropped already. */
   private dropped = 0;
   /** The unit of work whose journal knows how this table was. */
@@ -117,12 +119,23 @@ export class KeyTable {
    * splitting does not help.
    */
   reserve(count: number): void {
-    if (this.segments > 0 || count <= RESERVED_SLOTS) return;
-    const depth = Math.ceil(Math.log2(count / RESERVED_SLOTS));
-    const entries = 2 ** depth;
-    this.newDirectory(entries);
-    this.depth = depth;
-    for (let first = 0; first < entries; first++) this.link(first, this.newSegment(), depth);
+    while (this.reserveStep(count, Infinity));
+  }
+
+  /** The same in steps of so many segments: true as long as there are more, and nothing else may be done until then. */
+  reserveStep(count: number, step: number): boolean {
+    if (this.reserving < 0) {
+      if (this.segments > 0 || count <= RESERVED_SLOTS) return false;
+      this.depth = Math.ceil(Math.log2(count / RESERVED_SLOTS));
+      this.newDirectory(2 ** this.depth);
+      this.reserving = 0;
+    }
+    const entries = this.directory.length;
+    const end = Math.min(entries, this.reserving + step);
+    for (; this.reserving < end; this.reserving++) this.link(this.reserving, this.newSegment(), this.depth);
+    if (end < entries) return true;
+    this.reserving = -1;
+    return false;
   }
 
   /** Before a change: has the journal, if there is one, keep the numbers of this table and its directory. */
@@ -231,6 +244,24 @@ export class KeyTable {
       if (ref === 0 || words[at] === hash) return ref;
       slot = slot === SLOT_MASK ? 1 : slot + 1;
     }
+  }
+
+  /** Whether any key has that hash. */
+  hasHash(hash: number): boolean {
+    const { i32: chunks, chunkShift, unitMask } = this.arena;
+    const entry = (hash >>> 1) >>> (31 - this.depth);
+    let segment = this.directory[entry];
+    while (segment !== 0) {
+      const words = chunks[segment >>> chunkShift];
+      const base = (segment & unitMask) << 2;
+      let slot = hash & SLOT_MASK;
+      if (slot === 0) slot = 1;
+      for (; words[base + (slot << 1) + 1] !== 0; slot = slot === SLOT_MASK ? 1 : slot + 1)
+        if (words[base + (slot << 1)] === hash) return true;
+      if ((this.info[entry] & CHAINED) === 0) return false;
+      segment = words[base + 1];
+    }
+    return false;
   }
 
   /** Calls `visit` with every record of that hash. */

@@ -15,6 +15,7 @@ import { ExpiryIndex, type DeadlineTree } from './expiry-index.ts';
 import { KeyTable } from './key-table.ts';
 import { NamelessRows, type NamelessRow } from './nameless-rows.ts';
 import {
+  copyIn,
   FLAG_DAMAGED,
   FLAG_DEADLINE,
   FLAG_PERSISTED,
@@ -32,11 +33,9 @@ import {
   TYPE_SHIFT,
   type Ground,
   type RecordOwner,
+  writeRecord,
 } from './record.ts';
 import type { RowWriter } from './row-format.ts';
-
-/** Bytes that a copy into the arena makes word by word; above it a call of Buffer.copy is faster. */
-const WORD_COPY_MAX = 160;
 
 /** Room that is made sure of before a record is doubled, for its key and its place in the expiry index. */
 const TWIN_ROOM = 128 * 1024;
@@ -98,6 +97,7 @@ export class Keyspace implements RecordOwner {
   private readonly movedAway = new Map<number, number>();
   /** The unit of work whose journal knows the counts. */
   private noted = 0;
+  private readonly found = new Slice();
 
   constructor(ground: KeyspaceGround, number: number, id: number, bornAt = 0) {
     this.bornAt = bornAt;
@@ -439,25 +439,44 @@ export class Keyspace implements RecordOwner {
       this.size--;
       this.forget(earlier, hash);
     }
-    const flags = FLAG_PERSISTED | (deadline === 0 ? 0 : FLAG_DEADLINE);
-    const head = recordHead(type, flags, key.length);
-    const ref = arena.alloc(payloadOffset(head) + payload.length);
-    const chunk = ref >>> arena.chunkShift;
-    const i32 = arena.i32[chunk];
-    const word = (ref & arena.unitMask) << 2;
-    i32[word] = head;
-    i32[word + 1] = (this.number << 16) | payload.length;
-    i32[word + 2] = (encoding << 24) | (this.ground.clockSeconds & 0xffffff);
-    if (deadline !== 0) {
-      arena.view[chunk].setFloat64((word << 2) + RECORD_HEADER_BYTES, deadline, true);
-      if (counted) this.expiring++;
-    }
-    copyIn(arena, chunk, (word << 2) + keyOffset(head), key);
-    copyIn(arena, chunk, (word << 2) + payloadOffset(head), payload);
+    const { clockSeconds } = this.ground;
+    const ref = writeRecord(
+      arena,
+      this.number,
+      key,
+      type,
+      FLAG_PERSISTED,
+      clockSeconds,
+      encoding,
+      deadline,
+      payload,
+    );
+    if (deadline !== 0 && counted) this.expiring++;
     table.insert(hash, ref);
     if (counted) this.size++;
     else this.away.comes();
     return ref;
+  }
+
+  /**
+   * A record that was made for this keyspace elsewhere becomes a key, without its place in the expiry index.
+   * False when the key is there already.
+   */
+  takeIn(ref: number, hash: number): boolean {
+    const { table, found } = this;
+    if (table.hasHash(hash)) {
+      this.key(ref, found);
+      if (table.find(hash, found.view, found.start, found.end) !== 0) return false;
+    }
+    table.insert(hash, ref);
+    this.size++;
+    return true;
+  }
+
+  /** The same for the deadline of such a key. */
+  takeInDeadline(deadline: number, hash: number): void {
+    this.expiry.add(deadline, hash);
+    this.expiring++;
   }
 
   /** Marks a record's value as damaged. Does not touch the record: where its row does not tell so already, the caller does. */
@@ -643,15 +662,4 @@ export class Keyspace implements RecordOwner {
 
 function checkPayload(length: number): void {
   if (length > MAX_PAYLOAD_BYTES) throw new RangeError(`a record holds at most ${MAX_PAYLOAD_BYTES} bytes`);
-}
-
-/** Copies a slice to a word boundary of a chunk. Writes whole words: up to 3 bytes more. */
-function copyIn(arena: Arena, chunk: number, at: number, from: Slice): void {
-  const { view, start, end } = from;
-  if (end - start > WORD_COPY_MAX) {
-    from.u8.copy(arena.u8[chunk], at, start, end);
-    return;
-  }
-  const i32 = arena.i32[chunk];
-  for (let word = at >>> 2, byte = start; byte < end; byte += 4) i32[word++] = view.getInt32(byte, true);
 }

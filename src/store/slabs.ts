@@ -23,8 +23,8 @@ import {
   UNIT_SHIFT,
 } from './size-classes.ts';
 
-const SLAB_UNIT_SHIFT = 12;
-const SLAB_UNIT_MASK = (1 << SLAB_UNIT_SHIFT) - 1;
+export const SLAB_UNIT_SHIFT = 12;
+export const SLAB_UNIT_MASK = (1 << SLAB_UNIT_SHIFT) - 1;
 
 /** References are 32 bits of 16-byte units. */
 const MAX_ARENA_BYTES = 2 ** 32 * UNIT_BYTES;
@@ -41,9 +41,13 @@ export type Kind = (typeof Kind)[keyof typeof Kind];
 export const KIND_SHIFT = 30;
 
 /** In the class table: a slab that belongs to nobody, the first slab of a run, a further one. */
-const SLAB_FREE = 0;
+export const SLAB_FREE = 0;
 export const SLAB_RUN = 254;
 export const SLAB_RUN_REST = 255;
+
+/** Instead of the slabs in use of a chunk: there is none; another arena makes it (`chunk-exchange.ts`). */
+export const ABSENT = -1;
+export const PROMISED = -2;
 
 /** How the slabs are cut into blocks, by slab number. */
 export interface SlabTables {
@@ -87,26 +91,26 @@ export class Slabs {
 
   protected readonly firstChunk: number;
   protected readonly maxChunks: number;
-  /** Slabs in use, by chunk; -1 where there is no chunk. */
-  private readonly chunkSlabs: Int32Array;
+  /** Slabs in use, by chunk; ABSENT, PROMISED. */
+  protected readonly chunkSlabs: Int32Array;
   /** Chunks without slabs in use. */
   readonly spare: SpareChunks;
   /** Chunks with slabs in use. */
-  private chunks = 0;
+  protected chunks = 0;
 
   /** By slab number (ref >>> 12): class; blocks in use (run: its slabs); first free block + 1; units never handed out from; closed. */
-  private readonly slabClass: Uint8Array;
-  private readonly slabLive: Uint16Array;
-  private readonly slabFree: Uint16Array;
-  private readonly slabFresh: Uint16Array;
+  protected readonly slabClass: Uint8Array;
+  protected readonly slabLive: Uint16Array;
+  protected readonly slabFree: Uint16Array;
+  protected readonly slabFresh: Uint16Array;
   private readonly slabClosed: Uint8Array;
   /** Links of the list of free slabs and of each class's list of slabs with room; 0 ends a list (slab 0 is never used). */
   private readonly next: Int32Array;
   private readonly previous: Int32Array;
-  private readonly roomy = new Int32Array(CLASS_COUNT);
-  private freeSlab = 0;
-  private readonly classBlocks = new Int32Array(CLASS_COUNT);
-  private readonly classSlabs = new Int32Array(CLASS_COUNT);
+  protected readonly roomy = new Int32Array(CLASS_COUNT);
+  protected freeSlab = 0;
+  protected readonly classBlocks = new Int32Array(CLASS_COUNT);
+  protected readonly classSlabs = new Int32Array(CLASS_COUNT);
 
   constructor(options: SlabOptions) {
     this.chunkBytes = options.chunkBytes ?? CHUNK_BYTES;
@@ -129,7 +133,7 @@ export class Slabs {
     this.slabClosed = new Uint8Array(slabs);
     this.next = new Int32Array(slabs);
     this.previous = new Int32Array(slabs);
-    this.chunkSlabs = new Int32Array(this.maxChunks).fill(-1);
+    this.chunkSlabs = new Int32Array(this.maxChunks).fill(ABSENT);
     this.spare = new SpareChunks(this.chunkBytes);
     for (let chunk = 0; chunk < this.firstChunk; chunk++) this.placeChunk(chunk, NO_CHUNK);
   }
@@ -228,7 +232,7 @@ export class Slabs {
     return slab;
   }
 
-  private linkRoomy(slab: number, cls: number): void {
+  protected linkRoomy(slab: number, cls: number): void {
     const head = this.roomy[cls];
     this.next[slab] = head;
     this.previous[slab] = 0;
@@ -244,13 +248,13 @@ export class Slabs {
     else this.next[previous] = next;
   }
 
-  private takeSlab(slab: number): void {
+  protected takeSlab(slab: number): void {
     this.unlistSlab(slab);
     this.chunkSlabs[this.chunkOf(slab)]++;
     this.slabBytes += SLAB_BYTES;
   }
 
-  private listSlab(slab: number): void {
+  protected listSlab(slab: number): void {
     this.next[slab] = this.freeSlab;
     this.previous[slab] = 0;
     this.previous[this.freeSlab] = slab;
@@ -269,7 +273,7 @@ export class Slabs {
     return slab >>> (this.chunkShift - SLAB_UNIT_SHIFT);
   }
 
-  private releaseSlab(slab: number): void {
+  protected releaseSlab(slab: number): void {
     if (this.snapshot !== null) this.snapshot.settle(slab);
     const chunk = this.chunkOf(slab);
     this.slabClass[slab] = SLAB_FREE;
@@ -291,7 +295,7 @@ export class Slabs {
     return first << SLAB_UNIT_SHIFT;
   }
 
-  private findRun(slabs: number): number {
+  protected findRun(slabs: number): number {
     if (slabs > this.slabsPerChunk - 1) {
       throw new OutOfTierError(`a block of ${slabs * SLAB_BYTES} bytes is larger than a chunk`);
     }
@@ -317,7 +321,7 @@ export class Slabs {
     return 0;
   }
 
-  private giveRun(first: number): void {
+  protected giveRun(first: number): void {
     const slabs = this.slabLive[first];
     this.blockBytes -= slabs * SLAB_BYTES;
     for (let slab = first + slabs - 1; slab >= first; slab--) this.releaseSlab(slab);
@@ -329,17 +333,24 @@ export class Slabs {
     else this.addChunk();
   }
 
-  private addChunk(): void {
+  /** A number for a new chunk. */
+  protected nextChunk(): number {
     let chunk = this.firstChunk;
-    while (chunk < this.u8.length && this.chunkSlabs[chunk] >= 0) chunk++;
+    while (chunk < this.u8.length && this.chunkSlabs[chunk] !== ABSENT) chunk++;
     if (chunk === this.maxChunks) throw new OutOfTierError('the memory tier is at its end, 64 GB');
+    return chunk;
+  }
+
+  private addChunk(): void {
+    const chunk = this.nextChunk();
     this.placeChunk(chunk, this.spare.take());
     this.chunkSlabs[chunk] = 0;
     this.chunks++;
     this.forEachFreeSlab(chunk, (slab) => this.listSlab(slab));
   }
 
-  private placeChunk(chunk: number, { u8, i32, view, marks }: Chunk): void {
+  protected placeChunk(chunk: number, { u8, i32, view, marks }: Chunk): void {
+    while (this.u8.length < chunk) this.placeChunk(this.u8.length, NO_CHUNK);
     this.u8[chunk] = u8;
     this.i32[chunk] = i32;
     this.view[chunk] = view;
@@ -353,7 +364,7 @@ export class Slabs {
     const { u8, i32, view, marks } = this;
     this.spare.give({ u8: u8[chunk], i32: i32[chunk], view: view[chunk], marks: marks[chunk] });
     this.placeChunk(chunk, NO_CHUNK);
-    this.chunkSlabs[chunk] = -1;
+    this.chunkSlabs[chunk] = ABSENT;
     this.chunks--;
   }
 

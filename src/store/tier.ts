@@ -57,6 +57,7 @@ export interface TierOptions {
   /** See ArenaOptions; for tests. */
   chunkBytes?: number;
   firstChunk?: number;
+  nextChunk?: () => number;
 }
 
 /** Numbers of keyspaces are 16 bits wide in records. */
@@ -136,7 +137,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
 
   constructor(options: TierOptions = {}) {
     const [key0, key1] = options.hashKey ?? crypto.getRandomValues(new Int32Array(2));
-    const arena = new Arena({ chunkBytes: options.chunkBytes, firstChunk: options.firstChunk });
+    const arena = new Arena(options);
     this.arena = arena;
     this.hasher = new Hasher(key0, key1);
     this.lookAhead = new LookAhead(arena, this.hasher);

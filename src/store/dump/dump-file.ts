@@ -11,6 +11,7 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  write,
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -20,6 +21,7 @@ import { promisify } from 'node:util';
 const SYNC_STEP_BYTES = 32 * 1024 * 1024;
 
 const syncData = promisify(fdatasync);
+const writeBytes = promisify(write);
 
 /** The name that a file, or a directory, has until it is complete. */
 export function temporaryName(file: string): string {
@@ -52,11 +54,23 @@ export class DumpFile {
     this.fd = openSync(temporary, 'wx', 0o640);
   }
 
-  /** Appends bytes. Throws the system's error. */
-  write(bytes: Uint8Array): void {
-    for (let done = 0; done < bytes.length;) done += writeSync(this.fd, bytes, done, bytes.length - done);
-    this.bytes += bytes.length;
-    this.unsynced += bytes.length;
+  /** Writes bytes, at the end unless it is said where. Throws the system's error. */
+  write(bytes: Uint8Array, at = this.bytes): void {
+    for (let done = 0; done < bytes.length;)
+      done += writeSync(this.fd, bytes, done, bytes.length - done, at + done);
+    this.written(bytes.length);
+  }
+
+  /** The same, off this thread. The bytes must not change until it resolves. */
+  async writeLater(bytes: Uint8Array, at: number): Promise<void> {
+    for (let done = 0; done < bytes.length;)
+      done += (await writeBytes(this.fd, bytes, done, bytes.length - done, at + done)).bytesWritten;
+    this.written(bytes.length);
+  }
+
+  private written(bytes: number): void {
+    this.bytes += bytes;
+    this.unsynced += bytes;
     if (this.unsynced >= SYNC_STEP_BYTES && this.syncing === null) this.syncStep();
   }
 

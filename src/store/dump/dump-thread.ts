@@ -11,7 +11,8 @@ import { ImageWriter } from './image-writer.ts';
 import { PageSpill } from './page-spill.ts';
 import { RowDump } from './row-dump.ts';
 import type { RowSink } from './row-sink.ts';
-import { SlabReader, type DumpedDatabase, type SlabBatch } from './slab-reader.ts';
+import { SlabImage } from './slab-image.ts';
+import { SlabReader, type DumpedDatabase, type SlabBatch, type SlabSink } from './slab-reader.ts';
 import { ValueExport } from './value-export.ts';
 
 export type DumpFormat = 'rdb' | 'image';
@@ -80,9 +81,10 @@ function run(): void {
   else readRows(output, writer, start.engine).catch(fail);
 }
 
-/** Takes what is read; `end` when that was all. */
+/** Takes what is read: rows, or slabs; `end` when that was all. */
 interface Writer {
   rows: RowSink;
+  slabs: () => SlabSink;
   end(keys: number): void;
 }
 
@@ -95,13 +97,20 @@ function rdbWriter(output: DumpFile): Writer {
   });
   writer.begin(RDB_VERSION_WRITTEN);
   for (const [name, value] of start.aux) writer.aux(Slice.from(name), Slice.from(value));
-  return { rows: new ValueExport(writer), end: () => writer.end() };
+  const rows = new ValueExport(writer);
+  const slabs = (): SlabSink =>
+    new SlabReader(rows, start.databases, new PageSpill(`${start.temporary}.pages`));
+  return { rows, slabs, end: () => writer.end() };
 }
 
 function imageWriter(output: DumpFile): Writer {
   const writer = new ImageWriter((bytes) => output.write(bytes));
   writer.begin(start);
-  return { rows: writer, end: (keys) => writer.end(keys) };
+  return {
+    rows: writer,
+    slabs: () => new SlabImage(writer, start.databases),
+    end: (keys) => writer.end(keys),
+  };
 }
 
 async function finish(output: DumpFile, writer: Writer, keys: number): Promise<void> {
@@ -127,13 +136,11 @@ async function readRows(
 }
 
 function readSlabs(output: DumpFile, writer: Writer): void {
-  const spill = new PageSpill(`${start.temporary}.pages`);
-  const reader = new SlabReader(writer.rows, start.databases, spill);
+  const slabs = writer.slabs();
 
   async function end(): Promise<void> {
-    reader.finish();
-    spill.close();
-    await finish(output, writer, reader.keys);
+    slabs.finish();
+    await finish(output, writer, slabs.keys);
   }
 
   port.on('message', (message: ToDumpThread) => {
@@ -142,7 +149,7 @@ function readSlabs(output: DumpFile, writer: Writer): void {
     else if (message === 'abandon') void fail(new Error('given up'));
     else {
       try {
-        reader.take(message.batch);
+        slabs.take(message.batch);
         post({ memory: message.batch.bytes }, [message.batch.bytes]);
       } catch (error) {
         void fail(error);

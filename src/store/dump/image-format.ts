@@ -6,8 +6,10 @@
  * each u32 index, u64 keys, u64 of them with a deadline.
  *
  * Chunks follow: u32 kind, u32 bytes of the body, u32 CRC-32 of both and the body, the body. Rows: a run of
- * items as in row-items.ts, whose hashes are 0; no item is in two chunks, but a tree's pages may be. The
- * last chunk is the end, u64 keys, and nothing follows it.
+ * items as in row-items.ts, whose hashes are 0; no item is in two chunks, but a tree's pages may be. Slabs: u32
+ * how many, for each u32 its size class, or 254 for the first of a run and 255 for a further one, then the slabs.
+ * A block in them is a record, whose keyspace is the index of its database, or a page, or begins with a word of
+ * zero and is free. The last chunk is the end, u64 keys, and nothing follows it.
  */
 import { crc32 } from 'node:zlib';
 import { Damage } from '../../rdb/error.ts';
@@ -15,14 +17,16 @@ import { PAGE_BYTES } from '../arena.ts';
 
 export const IMAGE_MAGIC = Buffer.from('ARDIMAGE', 'latin1');
 /** To be raised when records, pages, packed values or tree descriptors change, or this format. */
-export const IMAGE_VERSION = 1;
+export const IMAGE_VERSION = 2;
 
 export const CHUNK_HEADER_BYTES = 12;
 /** After which a chunk ends. */
 export const CHUNK_BYTES = 512 * 1024;
 /** No chunk is longer: an item more, with the longest key and payload. */
 export const CHUNK_BYTES_MAX = CHUNK_BYTES + 256 * 1024;
-export const Chunk = { Rows: 1, End: 2 } as const;
+export const Chunk = { Rows: 1, End: 2, Slabs: 3 } as const;
+/** Slabs of one chunk at most. */
+export const SLABS_MAX = 32;
 export const END_BYTES = 8;
 
 const FIXED_BYTES = 36;

@@ -1,64 +1,88 @@
-/**
- * Reads an image into runs of items for RowInstaller. Rows pass as they lie, with their keys' hashes filled
- * in; only trees whose order is that of another server's hash key are taken apart and made anew.
- */
-import { Slice, SLICE_PADDING, viewOf } from '../../bytes/slice.ts';
+/** Reads an image. */
+import { crc32 } from 'node:zlib';
+import { allocatePadded, Slice, viewOf } from '../../bytes/slice.ts';
 import { Damage, RdbError } from '../../rdb/error.ts';
 import { Type } from '../api.ts';
-import { PAGE_BYTES } from '../arena.ts';
-import { Hasher } from '../hash.ts';
-import { HEADER_BYTES } from '../page.ts';
+import { PAGE_BYTES, SLAB_BYTES } from '../arena.ts';
+import { pageRowBytes } from '../page.ts';
 import { MAX_KEY_BYTES, MAX_PAYLOAD_BYTES } from '../record.ts';
+import { ChunkTarget } from './chunk-target.ts';
 import {
   Chunk,
   CHUNK_BYTES_MAX,
   CHUNK_HEADER_BYTES,
-  chunkSum,
   decodeHeader,
   END_BYTES,
   HEADER_START_BYTES,
   headerBytes,
+  SLABS_MAX,
   type ImageHeader,
 } from './image-format.ts';
+import { ImageSlabs, SlabRows, type SlabRoom, type SlabTaker } from './image-slabs.ts';
 import { RowBuilder, type RowBuilderOptions } from './row-builder.ts';
 import { ITEM_PAGE, ITEM_RECORD, PAGE_ITEM_BYTES, RECORD_ITEM_BYTES } from './row-items.ts';
-import { ValueExport } from './value-export.ts';
+import { RowPass } from './row-pass.ts';
+import type { RowTarget } from './row-target.ts';
 
-/** What is done with the pages that come. */
-const Pages = { Pass: 0, Rebuild: 1, Drop: 2, Refuse: 3 } as const;
+/** Chunks that are being read while one is taken. */
+const AHEAD = 3;
+
+/** The file, from its beginning. */
+export interface ImageSource {
+  /** Fills memory as far as there is more; returns the bytes. */
+  read(into: Buffer): number;
+  /** The same, off this thread; calls may overlap, and each begins where the one before ends. */
+  readLater(into: Buffer): Promise<number>;
+}
+
+/** A chunk whose body is being read. */
+interface Coming {
+  offset: number;
+  kind: number;
+  /** Checksum up to `memory`, and what it must be with it. */
+  sum: number;
+  wanted: number;
+  memory: Buffer;
+  read: Promise<number>;
+  room: SlabRoom | null;
+}
 
 export class ImageReader {
   readonly counts = { keys: 0, expired: 0, modules: 0 };
   readonly header: ImageHeader;
   /** Byte of the file up to which it was read. */
   offset = 0;
-  private readonly fill: (into: Buffer) => number;
+  private readonly source: ImageSource;
   private readonly options: RowBuilderOptions;
-  private readonly hasher: Hasher;
-  /** Trees are in the order of another hash key. */
-  private readonly foreign: boolean;
-  /** Makes values anew. */
   private readonly builder: RowBuilder;
-  private readonly values: ValueExport;
-  private readonly key = new Slice();
+  private readonly pass: RowPass;
+  private readonly slabs: SlabTaker;
   private readonly payload = new Slice();
-  private pages: number = Pages.Refuse;
-  private treeType = 0;
-  private keysRead = 0;
+  /** Type of the tree whose pages come. */
+  private tree: number = Type.None;
 
   /**
    * Reads the header. Throws RdbError.
-   * @param fill fills memory from the file, from where it stopped; returns the bytes that there were
+   * @param spill path of a file for what has to wait for its turn
    */
-  constructor(fill: (into: Buffer) => number, options: RowBuilderOptions) {
-    this.fill = fill;
+  constructor(source: ImageSource, options: RowBuilderOptions, target: RowTarget, spill: string) {
+    this.source = source;
     this.options = options;
-    this.hasher = new Hasher(...options.hashKey);
-    this.builder = new RowBuilder({ ...options, database: -1, databases: Infinity });
-    this.values = new ValueExport(this.builder);
+    const { hasher } = target.tier;
+    this.builder = new RowBuilder({ ...options, database: -1, databases: Infinity }, target);
     this.header = this.guard(0, () => this.readHeader());
     const { hashKey } = this.header;
-    this.foreign = hashKey[0] !== options.hashKey[0] || hashKey[1] !== options.hashKey[1];
+    const foreign = hashKey[0] !== hasher.key0 || hashKey[1] !== hasher.key1;
+    this.pass = new RowPass(options, this.builder, foreign);
+    this.slabs =
+      target instanceof ChunkTarget
+        ? new ImageSlabs(options, target, foreign ? this.builder : null)
+        : new SlabRows(this.pass, this.header.databases, spill);
+  }
+
+  /** Where it ends: there may be something left in it. */
+  get target(): RowTarget {
+    return this.builder.target;
   }
 
   private guard<T>(at: number, work: () => T): T {
@@ -71,8 +95,8 @@ export class ImageReader {
   }
 
   private read(length: number): Buffer {
-    const memory = Buffer.from(new ArrayBuffer(length + SLICE_PADDING), 0, length);
-    const got = this.fill(memory);
+    const memory = allocatePadded(length);
+    const got = this.source.read(memory);
     this.offset += got;
     if (got < length) throw new Damage('the file ends too early');
     return memory;
@@ -90,125 +114,140 @@ export class ImageReader {
     const last = used.at(-1) ?? 0;
     if (options.database < 0 && last >= options.databases)
       throw new Damage(`keys are in database ${last}, and there are ${options.databases}`);
+    for (const { index, keys } of header.databases)
+      this.builder.resize(options.database >= 0 ? options.database : index, keys);
     return header;
   }
 
-  /** Reads the next chunk and passes on what is in it; false: it was the last. Throws RdbError. */
-  next(): boolean {
-    return this.guard(this.offset, () => {
-      const header = this.read(CHUNK_HEADER_BYTES);
-      const kind = header.readUInt32LE(0);
-      const length = header.readUInt32LE(4);
-      if (length > CHUNK_BYTES_MAX || (kind !== Chunk.Rows && (kind !== Chunk.End || length !== END_BYTES)))
-        throw new Damage('the head of a chunk is damaged');
-      const body = this.read(length);
-      if (chunkSum(header, body) !== header.readUInt32LE(8))
-        throw new Damage('the checksum of the chunk that begins here is not that of its bytes');
-      if (kind === Chunk.Rows) {
-        this.rows(body);
-        return true;
+  /** Reads all. `room` is called between two chunks, and resolves when there is room for more. Throws RdbError. */
+  async run(room: () => Promise<void>): Promise<void> {
+    const coming: Coming[] = [];
+    let last: Coming | null = null;
+    try {
+      for (;;) {
+        while (last === null && coming.length < AHEAD && !this.slabs.isFull) {
+          const next = this.guard(this.offset, () => this.open());
+          coming.push(next);
+          if (next.kind === Chunk.End) last = next;
+        }
+        const first = coming.shift();
+        if (first !== undefined) {
+          const got = await first.read;
+          this.guard(first.offset, () => this.take(first, got));
+          if (first === last) return;
+        }
+        if (coming.length > 0) continue;
+        this.slabs.settle();
+        await room();
       }
-      this.end(Number(body.readBigUInt64LE(0)));
-      return false;
-    });
+    } finally {
+      await Promise.allSettled(coming.map(({ read }) => read));
+    }
+  }
+
+  /** Begins to read the next chunk. */
+  private open(): Coming {
+    const { offset } = this;
+    const header = this.read(CHUNK_HEADER_BYTES);
+    const kind = header.readUInt32LE(0);
+    const length = header.readUInt32LE(4);
+    const wanted = header.readUInt32LE(8);
+    const sum = crc32(header.subarray(0, 8));
+    if (kind === Chunk.Slabs) return this.openSlabs(offset, length, sum, wanted);
+    if (length > CHUNK_BYTES_MAX || (kind !== Chunk.Rows && (kind !== Chunk.End || length !== END_BYTES)))
+      throw new Damage('the head of a chunk is damaged');
+    const memory = allocatePadded(length);
+    return { offset, kind, sum, wanted, memory, read: this.readLater(memory), room: null };
+  }
+
+  private openSlabs(offset: number, length: number, sum: number, wanted: number): Coming {
+    const count = this.read(4);
+    const slabs = count.readUInt32LE(0);
+    if (slabs === 0 || slabs > SLABS_MAX || length !== 4 + slabs * (4 + SLAB_BYTES))
+      throw new Damage('the head of a chunk is damaged');
+    const words = this.read(4 * slabs);
+    const room = this.slabs.open(new Uint32Array(words.buffer, 0, slabs));
+    sum = crc32(words, crc32(count, sum));
+    const { memory } = room;
+    return { offset, kind: Chunk.Slabs, sum, wanted, memory, read: this.readLater(memory), room };
+  }
+
+  private readLater(memory: Buffer): Promise<number> {
+    this.offset += memory.length;
+    return this.source.readLater(memory);
+  }
+
+  private take({ kind, sum, wanted, memory, room }: Coming, got: number): void {
+    if (got < memory.length) throw new Damage('the file ends too early');
+    if (crc32(memory, sum) !== wanted)
+      throw new Damage('the checksum of the chunk that begins here is not that of its bytes');
+    if (room !== null) this.slabs.take(room);
+    else if (kind === Chunk.Rows) this.rows(memory);
+    else this.end(Number(memory.readBigUInt64LE(0)));
   }
 
   private end(keys: number): void {
+    const { slabs, pass, counts } = this;
     this.endTree();
-    this.builder.flush();
-    this.counts.keys += this.builder.counts.keys;
+    slabs.finish();
+    counts.keys = this.builder.counts.keys + pass.counts.keys + slabs.counts.keys;
+    counts.expired = pass.counts.expired + slabs.counts.expired;
     const announced = this.header.databases.reduce((sum, database) => sum + database.keys, 0);
-    if (keys !== this.keysRead || keys !== announced)
-      throw new Damage(
-        `${keys} keys should be in the file, ${announced} by its header, and ${this.keysRead} are`,
-      );
-    if (this.fill(Buffer.alloc(1)) > 0) throw new Damage('something follows the end');
+    const read = pass.keysRead + slabs.keysRead;
+    if (keys !== read || keys !== announced)
+      throw new Damage(`${keys} keys should be in the file, ${announced} by its header, and ${read} are`);
+    if (this.source.read(Buffer.alloc(1)) > 0) throw new Damage('something follows the end');
   }
 
-  /** Items that pass move up to where others were left out. */
   private rows(body: Buffer): void {
-    const memory = body.buffer as ArrayBuffer;
-    const view = viewOf(memory);
+    const view = viewOf(body.buffer);
     const end = body.length;
-    let to = 0;
+    const { pass } = this;
     for (let pos = 0; pos < end;) {
       const rest = end - pos;
       const kind = rest < PAGE_ITEM_BYTES ? 0 : body[pos];
-      let next: number;
-      let passes: boolean;
       if (kind === ITEM_RECORD && rest >= RECORD_ITEM_BYTES) {
-        const keyLength = view.getUint32(pos + 20, true);
-        const length = view.getUint32(pos + 24, true);
-        const payload = pos + RECORD_ITEM_BYTES + ((keyLength + 3) & ~3);
-        next = (payload + length + 3) & ~3;
-        if (keyLength > MAX_KEY_BYTES || length > MAX_PAYLOAD_BYTES || next > end)
-          throw new Damage('a record is damaged');
-        passes = this.record(body, view, pos, payload, length);
+        pos = this.record(body, view, pos);
       } else if (kind === ITEM_PAGE) {
         const length = view.getUint32(pos + 4, true);
-        next = pos + PAGE_ITEM_BYTES + length;
-        if ((length !== PAGE_BYTES && length !== HEADER_BYTES) || next > end)
+        const start = pos + PAGE_ITEM_BYTES;
+        if (start + length > end || length !== pageRowBytes(view.getInt32(start, true), PAGE_BYTES))
           throw new Damage('a page is damaged');
-        passes = this.page(body, pos + PAGE_ITEM_BYTES);
+        pass.page(body, start);
+        pos = start + length;
       } else {
         throw new Damage('there is neither a record nor a page');
       }
-      // One after the other with what is made anew: pages follow their trees.
-      if (passes && this.foreign) {
-        this.builder.items.item(body, pos, next);
-      } else if (passes) {
-        if (to !== pos) body.copyWithin(to, pos, next);
-        to += next - pos;
-      }
-      pos = next;
     }
-    if (to > 0) this.options.send(memory, to);
   }
 
-  private record(u8: Buffer, view: DataView, pos: number, payload: number, length: number): boolean {
-    this.endTree();
-    const { options, key } = this;
-    const type = u8[pos + 1];
-    const tree = u8[pos + 2] !== 0;
-    const deadline = view.getFloat64(pos + 8, true);
-    if (type === Type.None || type > Type.Stream) throw new Damage(`there are no values of type ${type}`);
-    const database = options.database >= 0 ? options.database : view.getUint32(pos + 4, true);
-    if (database >= options.databases) throw new Damage(`there is no database ${database}`);
-    this.keysRead++;
-    if (deadline !== 0 && deadline <= options.now) {
-      this.counts.expired++;
-      this.pages = Pages.Drop;
-      return false;
-    }
+  private record(u8: Buffer, view: DataView, pos: number): number {
+    const { pass } = this;
     const keyStart = pos + RECORD_ITEM_BYTES;
-    key.set(u8, view, keyStart, keyStart + view.getUint32(pos + 20, true));
-    if (tree && this.foreign && type !== Type.String && type !== Type.List) {
-      const { values } = this;
-      this.pages = Pages.Rebuild;
-      this.treeType = type;
-      values.key.db = database;
-      values.key.expiresAt = deadline === 0 ? -1 : deadline;
-      // In memory of its own: the tree may end in another chunk.
-      values.key.key.setSlice(key.clone());
-      this.payload.set(u8, view, payload, payload + length);
-      values.beginTree(type, this.payload);
-      return false;
+    const keyLength = view.getUint32(pos + 20, true);
+    const start = keyStart + ((keyLength + 3) & ~3);
+    const length = view.getUint32(pos + 24, true);
+    const next = (start + length + 3) & ~3;
+    if (keyLength > MAX_KEY_BYTES || length > MAX_PAYLOAD_BYTES || next > u8.length)
+      throw new Damage('a record is damaged');
+    this.endTree();
+    const type = u8[pos + 1];
+    pass.encoding = u8[pos + 3];
+    pass.key.db = view.getUint32(pos + 4, true);
+    pass.key.expiresAt = view.getFloat64(pos + 8, true) || -1;
+    pass.key.key.set(u8, view, keyStart, keyStart + keyLength);
+    if (u8[pos + 2] === 0) {
+      pass.packed(type, u8, view, start, length);
+    } else {
+      this.payload.set(u8, view, start, start + length);
+      pass.beginTree(type, this.payload);
+      this.tree = type;
     }
-    this.counts.keys++;
-    this.pages = tree ? Pages.Pass : Pages.Refuse;
-    view.setUint32(pos + 4, database, true);
-    view.setInt32(pos + 16, this.hasher.hash32(key), true);
-    return true;
-  }
-
-  private page(u8: Buffer, start: number): boolean {
-    if (this.pages === Pages.Refuse) throw new Damage('a page belongs to nothing');
-    if (this.pages === Pages.Rebuild) this.values.page(u8, start);
-    return this.pages === Pages.Pass;
+    return next;
   }
 
   private endTree(): void {
-    if (this.pages === Pages.Rebuild) this.values.endTree(this.treeType);
-    this.pages = Pages.Refuse;
+    if (this.tree !== Type.None) this.pass.endTree(this.tree);
+    this.tree = Type.None;
   }
 }

@@ -1,10 +1,14 @@
 /** Writes an image: rows as they come, in chunks, nothing of them decoded. */
+import { crc32 } from 'node:zlib';
 import type { Slice } from '../../bytes/slice.ts';
 import { RdbKey } from '../../rdb/visitor.ts';
+import { SLAB_BYTES } from '../arena.ts';
 import {
   Chunk,
   CHUNK_BYTES,
+  CHUNK_HEADER_BYTES,
   chunkHeader,
+  chunkSum,
   encodeHeader,
   END_BYTES,
   type ImageHeader,
@@ -34,6 +38,20 @@ export class ImageWriter implements RowSink {
   private chunk(kind: number, body: Buffer): void {
     this.write(chunkHeader(kind, body));
     this.write(body);
+  }
+
+  /** Slabs, `from the beginning of `u8`; `classes` tells for each how it is cut. */
+  slabs(classes: readonly number[], u8: Buffer): void {
+    if (classes.length === 0) return;
+    const head = Buffer.alloc(CHUNK_HEADER_BYTES + 4 + 4 * classes.length);
+    const bytes = u8.subarray(0, classes.length * SLAB_BYTES);
+    head.writeUInt32LE(Chunk.Slabs, 0);
+    head.writeUInt32LE(head.length - CHUNK_HEADER_BYTES + bytes.length, 4);
+    head.writeUInt32LE(classes.length, CHUNK_HEADER_BYTES);
+    classes.forEach((cls, i) => head.writeUInt32LE(cls, CHUNK_HEADER_BYTES + 4 + 4 * i));
+    head.writeUInt32LE(crc32(bytes, chunkSum(head, head.subarray(CHUNK_HEADER_BYTES))), 8);
+    this.write(head);
+    this.write(bytes);
   }
 
   database(): void {

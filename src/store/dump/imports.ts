@@ -7,10 +7,13 @@
  * what was imported the copy goes.
  */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { removeTemporary, syncDirectory } from './dump-file.ts';
+import type { Keyspace } from '../keyspace.ts';
+import { ChunkInstaller } from './chunk-installer.ts';
+import { removeTemporary, syncDirectory, temporaryName } from './dump-file.ts';
+import { newAnswer, type Handover } from './handover.ts';
 import type { FromImportThread, ImportStart, ToImportThread } from './import-thread.ts';
 import { meets, mergeStaged, type ImportMode, type Merged } from './merge.ts';
 import type { CompactLimits } from './row-builder.ts';
@@ -40,6 +43,9 @@ export interface ImportCounts extends Merged {
   bytes: number;
 }
 
+/** What the thread sends to be taken in, chunks or items, which go on at `pos`. */
+type Coming = Handover | { items: ArrayBuffer; length: number; pos: number };
+
 /** One import, until it is committed or given up. */
 export class Import {
   /** Name of the copy in the data directory. */
@@ -50,9 +56,13 @@ export class Import {
   /** Part of the file that is read, 0 to 1. */
   fraction = 0;
   private readonly tier: Tier;
-  private readonly installer: RowInstaller;
+  /** By database; undefined where the file has no keys. */
+  private readonly staged: (Keyspace | undefined)[] = [];
+  private readonly rows: RowInstaller;
+  private readonly chunks: ChunkInstaller;
   private readonly worker: Worker;
-  private readonly waiting: { memory: ArrayBuffer; pos: number; length: number }[] = [];
+  private readonly answer = newAnswer();
+  private readonly waiting: Coming[] = [];
   private scheduled = false;
   private counts: Omit<ImportCounts, keyof Merged> | null = null;
   private over = false;
@@ -62,77 +72,115 @@ export class Import {
     tier: Tier,
     id: string,
     source: ImportSource,
-    thread: Pick<ImportStart, 'copy' | 'checksum' | 'limits'>,
+    thread: Pick<ImportStart, 'copy' | 'links' | 'checksum' | 'limits' | 'spill'>,
   ) {
     this.tier = tier;
     this.id = id;
     this.source = source;
-    this.installer = new RowInstaller(tier);
+    const stagedFor = (database: number): Keyspace => (this.staged[database] ??= tier.stage());
+    this.rows = new RowInstaller(tier, stagedFor);
+    this.chunks = new ChunkInstaller(tier, stagedFor);
     this.loaded = new Promise((resolve, reject) => {
       this.settle = { resolve, reject };
     });
     const start: ImportStart = {
       ...thread,
       path: source.path,
+      answer: this.answer,
       hashKey: [tier.hasher.key0, tier.hasher.key1],
+      chunkBytes: tier.arena.chunkBytes,
+      chunks: this.takesChunks(),
       now: source.now,
       database: source.database,
       databases: tier.databaseCount,
     };
     this.worker = new Worker(threadUrl('import-thread'), { name: 'import', workerData: start, execArgv: [] });
-    this.worker.on('message', (message: FromImportThread) => this.receive(message));
+    this.worker.on('message', (message: FromImportThread) => {
+      try {
+        if (!this.over) this.receive(message);
+      } catch (error) {
+        this.abandon(error as Error);
+      }
+    });
     this.worker.on('error', (error) => this.abandon(error));
     this.worker.on('exit', () => this.abandon(new Error('the thread of the import has ended')));
   }
 
-  private receive(message: FromImportThread): void {
-    if (this.over) return;
-    if ('error' in message) {
-      this.abandon(new Error(message.error));
-      return;
+  /** Whole chunks are worth it for a file that fills some, where there is room for all of it. */
+  private takesChunks(): boolean {
+    const { arena, isWhole } = this.tier;
+    let size: number;
+    try {
+      ({ size } = statSync(this.source.path));
+    } catch {
+      return false; // as the thread will tell
     }
-    if ('end' in message) {
+    return (
+      isWhole && size >= arena.chunkBytes / 8 && arena.slabBytes + arena.roomFor(size * 1.25) < arena.limit
+    );
+  }
+
+  private receive(message: FromImportThread): void {
+    if ('want' in message) {
+      this.chunks.lend(message.want, this.answer);
+    } else if ('error' in message) {
+      throw new Error(message.error);
+    } else if ('end' in message) {
       this.counts = message.end;
+      this.schedule();
+    } else if ('handover' in message) {
+      this.waiting.push(message.handover);
+      this.schedule();
+    } else if ('items' in message) {
+      this.waiting.push({ ...message, pos: 0 });
+      this.schedule();
     } else {
-      this.waiting.push({ memory: message.memory, pos: 0, length: message.length });
       this.fraction = message.size === 0 ? 1 : message.done / message.size;
     }
-    this.schedule();
   }
 
   private schedule(): void {
-    if (this.scheduled || this.over) return;
+    if (this.scheduled) return;
     this.scheduled = true;
     setImmediate(() => {
       this.scheduled = false;
-      if (this.over) return;
       try {
         this.slice();
       } catch (error) {
-        this.abandon(error as Error);
+        if (this.over) this.schedule();
+        else this.abandon(error as Error);
       }
     });
   }
 
   private slice(): void {
     const { waiting } = this;
-    if (waiting.length > 0) {
-      const [first] = waiting;
-      first.pos = this.installer.take(first.memory, first.pos, first.length, SLICE_MS);
-      if (first.pos >= first.length) {
-        waiting.shift();
-        this.worker.postMessage('taken' satisfies ToImportThread);
-      }
+    if (!this.over && waiting.length > 0 && this.take(waiting[0])) {
+      waiting.shift();
+      this.worker.postMessage('taken' satisfies ToImportThread);
     }
-    if (waiting.length > 0) this.schedule();
+    if (this.over) this.discard();
+    else if (waiting.length > 0) this.schedule();
     else if (this.counts !== null) this.settle.resolve();
   }
 
   /** Before `commit`: keys can be merged only with keys that are in memory. */
   async ready(): Promise<void> {
     await this.loaded;
-    const { installer, source, tier } = this;
-    if (source.mode !== 'instead' && meets(tier, installer.staged)) await tier.warmer.finish();
+    const { staged, source, tier } = this;
+    if (source.mode !== 'instead' && meets(tier, staged)) await tier.warmer.finish();
+  }
+
+  /** Whether that was all of it. */
+  private take(coming: Coming): boolean {
+    if ('items' in coming) {
+      coming.pos = this.rows.take(coming.items, coming.pos, coming.length, SLICE_MS);
+      return coming.pos >= coming.length;
+    }
+    const { chunks } = this;
+    if (!chunks.busy) chunks.begin(coming);
+    chunks.go(SLICE_MS);
+    return !chunks.busy;
   }
 
   /** Makes what was loaded a part of the databases, in one step. The log must then say so. */
@@ -143,20 +191,38 @@ export class Import {
     memory.limit = Infinity;
     let merged: Merged;
     try {
-      merged = mergeStaged(this.tier, this.installer.staged, this.source.mode);
+      merged = mergeStaged(this.tier, this.staged, this.source.mode);
     } finally {
       memory.limit = limit;
     }
     this.finish();
+    this.chunks.end();
     return { ...this.counts!, ...merged };
   }
 
-  /** Gives it up: nothing of it is left in memory. */
+  /** Gives it up: soon nothing of it is left in memory. */
   abandon(reason = new Error('given up')): void {
     if (this.over) return;
-    this.installer.discard();
     this.finish();
+    this.discard();
     this.settle.reject(reason);
+  }
+
+  private discard(): void {
+    const { chunks, staged } = this;
+    this.waiting.length = 0;
+    // What has begun to be taken over can be freed when it is all there.
+    if (chunks.busy) {
+      try {
+        chunks.go(SLICE_MS);
+      } catch {
+        // why it is given up is told already
+      }
+      this.schedule();
+      return;
+    }
+    chunks.end();
+    for (const keyspace of staged.splice(0)) if (keyspace !== undefined) this.tier.discard(keyspace);
   }
 
   private finish(): void {
@@ -186,6 +252,19 @@ export class Imports {
     return path.join(this.directory, id);
   }
 
+  /** Files in the data directory itself are the server's dumps, or were put there in their place. */
+  private isOwn(file: string): boolean {
+    try {
+      return realpathSync(path.dirname(file)) === realpathSync(path.dirname(this.directory));
+    } catch {
+      return false; // as the thread will tell
+    }
+  }
+
+  private spill(id: string): string {
+    return temporaryName(this.file(`${id}.pages`));
+  }
+
   /** Begins to load a file; nothing of it is seen before `commit`. */
   begin(source: ImportSource, checksum: boolean): Import {
     if (!existsSync(this.directory)) {
@@ -195,6 +274,8 @@ export class Imports {
     const id = `${randomBytes(8).toString('hex')}${path.extname(source.path) === '.image' ? '.image' : '.rdb'}`;
     const loading = new Import(this.tier, id, source, {
       copy: this.file(id),
+      links: this.isOwn(source.path),
+      spill: this.spill(id),
       checksum,
       limits: this.limits(),
     });
@@ -207,7 +288,7 @@ export class Imports {
       this.tier,
       id,
       { ...source, path: this.file(id) },
-      { copy: null, checksum: true, limits: this.limits() },
+      { copy: null, links: false, spill: this.spill(id), checksum: true, limits: this.limits() },
     );
     await loading.ready();
     loading.commit();

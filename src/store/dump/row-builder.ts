@@ -1,9 +1,5 @@
-/**
- * From what an RDB file says to records and pages as the tier stores them, in a thread of its own, so that
- * the event loop has little more to do than to copy them in.
- */
+/** From what an RDB file says to records and pages as the tier stores them. */
 import { isInt64 } from '../../bytes/number.ts';
-import { ByteSink } from '../../bytes/sink.ts';
 import { Slice } from '../../bytes/slice.ts';
 import { Damage } from '../../rdb/error.ts';
 import {
@@ -17,17 +13,11 @@ import {
 import { Type } from '../api.ts';
 import type { TierDatabase } from '../database.ts';
 import { framedBytes, writeFramed } from '../framing.ts';
-import { Hasher } from '../hash.ts';
 import { itemBytes, PACKED_BYTES_MAX, PACKED_COUNT_MAX } from '../packed.ts';
-import { FLAG_TREE, MAX_KEY_BYTES, PAYLOAD_LENGTH_MASK, payloadOffset } from '../record.ts';
+import { FLAG_TREE, MAX_KEY_BYTES } from '../record.ts';
 import { INLINE_STRING_MAX } from '../string-value.ts';
-import { Tier } from '../tier.ts';
-import { RowItems } from './row-items.ts';
+import type { RowTarget } from './row-target.ts';
 import { StreamImport } from './stream-events.ts';
-
-const MESSAGE_BYTES = 256 * 1024;
-/** Milliseconds: freeing what was passed on is not bound here, where nobody waits for a turn. */
-const NO_HURRY_MS = 1000;
 
 /** Up to which a value keeps the encoding that Redis calls compact; see the server's encodings. */
 export interface CompactLimits {
@@ -38,28 +28,29 @@ export interface CompactLimits {
   zsetMaxListpackValue: number;
 }
 
+/** Of a file: the least that a key and its value take, unless both are tiny. */
+const KEY_BYTES_MIN = 8;
+
 const COMPACT = 0;
 const CONVERTED = 1;
 
 export interface RowBuilderOptions {
-  hashKey: readonly [number, number];
   limits: CompactLimits;
   /** Unix ms: what was due before is left out. */
   now: number;
   /** All keys go to this database; -1: to their own. */
   database: number;
   databases: number;
-  send: (message: ArrayBuffer, length: number) => void;
+  /** Bytes of the file. */
+  size: number;
 }
 
 export class RowBuilder extends RdbVisitor {
   /** Keys passed on; keys that had expired; values of modules, which are not understood. */
   readonly counts = { keys: 0, expired: 0, modules: 0 };
   private readonly options: RowBuilderOptions;
-  private readonly hasher: Hasher;
-  private readonly scratch: Tier;
-  /** What is sent; items made elsewhere may be put between two keys. */
-  readonly items: RowItems;
+  /** May be another one between two keys. */
+  target: RowTarget;
   private key!: RdbKey;
   /** The value is left out. */
   private skipped = false;
@@ -79,27 +70,36 @@ export class RowBuilder extends RdbVisitor {
   private readonly first = new Slice();
   private readonly second = new Slice();
   private readonly name = Slice.from('v');
-  private readonly stream = new StreamImport(() => this.target.stream(this.name, true));
+  private readonly payload = new Slice();
+  private readonly stream = new StreamImport(() => this.scratch.stream(this.name, true));
 
-  constructor(options: RowBuilderOptions) {
+  constructor(options: RowBuilderOptions, target: RowTarget) {
     super();
     this.options = options;
-    this.hasher = new Hasher(...options.hashKey);
-    this.items = new RowItems(MESSAGE_BYTES, (full) => {
-      options.send(full.u8.buffer as ArrayBuffer, full.pos);
-      return new ByteSink(MESSAGE_BYTES * 2);
-    });
-    this.scratch = new Tier({ databases: 1, hashKey: options.hashKey });
+    this.target = target;
   }
 
   /** Where what is not packed is put together. Handles that it has lent before are taken back. */
-  private get target(): TierDatabase {
-    this.scratch.beginCommand();
-    return this.scratch.database(0);
+  private get scratch(): TierDatabase {
+    this.target.tier.beginCommand();
+    return this.target.scratch;
+  }
+
+  override resize(db: number, keys: number): void {
+    const { options } = this;
+    // Not more than can be in the file, whatever it says.
+    const most = options.size / KEY_BYTES_MIN;
+    this.target.expect(options.database >= 0 ? options.database : db, Math.min(keys, most));
+  }
+
+  /** Between two keys. */
+  settle(): void {
+    this.target = this.target.settle();
   }
 
   override beginKey(key: RdbKey): void {
     const { options } = this;
+    this.settle();
     this.key = key;
     this.skipped = true;
     if (key.type === RdbValue.Module) {
@@ -132,11 +132,11 @@ export class RowBuilder extends RdbVisitor {
     if (this.skipped) return;
     const length = bytes.end - bytes.start;
     if (length === this.key.count && length <= INLINE_STRING_MAX) {
-      this.record(Type.String, bytes.u8, bytes.start, length, false);
+      this.record(Type.String, 0, bytes);
       return;
     }
     this.elements++;
-    const value = this.target.string(this.name, true);
+    const value = this.scratch.string(this.name, true);
     value.write(value.length, bytes);
   }
 
@@ -148,13 +148,13 @@ export class RowBuilder extends RdbVisitor {
     if (this.key.type === RdbValue.List) {
       if (this.isPacked && this.listElement(bytes)) return;
       this.unpack();
-      this.target.list(this.name, true).pushRight(bytes);
+      this.scratch.list(this.name, true).pushRight(bytes);
       return;
     }
     if (this.encoding === COMPACT && !isInt64(bytes)) this.encoding = CONVERTED;
     if (this.isPacked && this.packItems(bytes, null)) return;
     this.unpack();
-    if (!this.target.set(this.name, true).add(bytes)) throw new Damage('a member occurs twice');
+    if (!this.scratch.set(this.name, true).add(bytes)) throw new Damage('a member occurs twice');
   }
 
   override field(field: Slice, value: Slice): void {
@@ -163,7 +163,7 @@ export class RowBuilder extends RdbVisitor {
     this.longest = Math.max(this.longest, field.length, value.length);
     if (this.isPacked && this.packItems(field, value)) return;
     this.unpack();
-    if (!this.target.hash(this.name, true).set(field, value)) throw new Damage('a field occurs twice');
+    if (!this.scratch.hash(this.name, true).set(field, value)) throw new Damage('a field occurs twice');
   }
 
   override member(member: Slice, score: number): void {
@@ -172,10 +172,10 @@ export class RowBuilder extends RdbVisitor {
     this.longest = Math.max(this.longest, member.length);
     if (this.isPacked && this.packMember(member, score)) return;
     this.unpack();
-    if (!this.target.zset(this.name, true).set(member, score)) throw new Damage('a member occurs twice');
+    if (!this.scratch.zset(this.name, true).set(member, score)) throw new Damage('a member occurs twice');
   }
 
-  // ---- Streams, which the scratch tier packs where they are small
+  // ---- Streams, which the scratch database packs where they are small
 
   override streamEntry(id: Slice, fields: readonly Slice[], count: number): void {
     if (!this.skipped) this.stream.entry(id, fields, count);
@@ -272,11 +272,11 @@ export class RowBuilder extends RdbVisitor {
     }
   }
 
-  /** The collection has become too large for a record: what is packed moves to the scratch tier. */
+  /** The collection has become too large for a record: what is packed moves to the scratch database. */
   private unpack(): void {
     if (!this.isPacked) return;
     this.isPacked = false;
-    const { first, second, target: db } = this;
+    const { first, second, scratch: db } = this;
     const end = this.length;
     for (let at = 1; at < end;) {
       switch (this.key.type) {
@@ -329,7 +329,8 @@ export class RowBuilder extends RdbVisitor {
       return;
     }
     this.packed[0] = this.elements;
-    this.record(key.type, this.packed, 0, this.length, false);
+    this.payload.set(this.packed, this.packedView, 0, this.length);
+    this.record(key.type, 0, this.payload);
   }
 
   private chooseEncoding(): void {
@@ -350,38 +351,22 @@ export class RowBuilder extends RdbVisitor {
     }
   }
 
-  /** Passes on the value in the scratch tier, and gives it up there. */
+  /** Passes on the value in the scratch database, and gives it up there. */
   private fromScratch(): void {
-    const { scratch, name } = this;
-    const { arena, collections } = scratch;
-    const { keyspace } = scratch.database(0);
-    const hash = scratch.hasher.hash32(name);
+    const { target, name, payload } = this;
+    const { keyspace } = target.scratch;
+    const hash = target.tier.hasher.hash32(name);
     const ref = keyspace.table.find(hash, name.view, name.start, name.end);
-    const i32 = arena.i32[ref >>> arena.chunkShift];
-    const word = (ref & arena.unitMask) << 2;
-    const payload = (word << 2) + payloadOffset(i32[word]);
-    const length = i32[word + 1] & PAYLOAD_LENGTH_MASK;
-    const u8 = arena.u8[ref >>> arena.chunkShift];
-    const slot = (i32[word] & FLAG_TREE) === 0 ? 0 : keyspace.collection(ref);
-    this.record(this.key.type, u8, payload, length, slot !== 0);
-    if (slot !== 0)
-      collections.forEachPage(slot, (_, page) =>
-        this.items.page(arena.u8[page >>> arena.chunkShift], (page & arena.unitMask) << 4),
-      );
-    keyspace.removeRecord(ref, hash);
-    while (scratch.backgroundSlice(NO_HURRY_MS));
+    const isTree = (keyspace.head(ref) & FLAG_TREE) !== 0;
+    keyspace.payload(ref, payload);
+    this.record(this.key.type, isTree ? keyspace.collection(ref) : 0, payload);
+    keyspace.size--;
+    keyspace.forget(ref, hash);
   }
 
-  private record(type: number, u8: Buffer, start: number, length: number, tree: boolean): void {
+  private record(type: number, slot: number, payload: Slice): void {
     const { key, encoding, options } = this;
     const database = options.database >= 0 ? options.database : key.db;
-    const hash = this.hasher.hash32(key.key);
-    const deadline = Math.max(key.expiresAt, 0);
-    this.items.record(database, key.key, hash, deadline, type, tree, encoding, u8, start, length);
-  }
-
-  /** Sends what there is. */
-  flush(): void {
-    this.items.flush();
+    this.target.record(database, key.key, type, slot, encoding, Math.max(key.expiresAt, 0), payload);
   }
 }

@@ -1,4 +1,4 @@
-/** Takes the records and pages that a RowBuilder has made into keyspaces that nothing leads to yet. */
+/** Takes records and pages that come as items into keyspaces that nothing leads to yet. */
 import { Slice, viewOf } from '../../bytes/slice.ts';
 import { PAGE_BYTES } from '../arena.ts';
 import type { Keyspace } from '../keyspace.ts';
@@ -12,16 +12,16 @@ export class TwinKeyError extends Error {
 }
 
 export class RowInstaller {
-  /** By database; undefined where the file has no keys. */
-  readonly staged: (Keyspace | undefined)[] = [];
-  keys = 0;
   private readonly tier: Tier;
+  private readonly stagedFor: (database: number) => Keyspace;
   private readonly key = new Slice();
   private readonly payload = new Slice();
   private slot = 0;
 
-  constructor(tier: Tier) {
+  /** @param stagedFor the keyspace for a database */
+  constructor(tier: Tier, stagedFor: (database: number) => Keyspace) {
     this.tier = tier;
+    this.stagedFor = stagedFor;
   }
 
   /** Takes items from `pos` on, for about `budgetMs`; returns where it stopped. Throws OutOfTierError, TwinKeyError. */
@@ -40,7 +40,7 @@ export class RowInstaller {
   }
 
   private record(u8: Buffer, view: DataView, pos: number): number {
-    const { tier, key, payload } = this;
+    const { key, payload } = this;
     const head = view.getUint32(pos, true);
     const database = view.getUint32(pos + 4, true);
     const deadline = view.getFloat64(pos + 8, true);
@@ -51,7 +51,7 @@ export class RowInstaller {
     const end = start + view.getUint32(pos + 24, true);
     key.set(u8, view, keyStart, keyEnd);
     payload.set(u8, view, start, end);
-    const keyspace = (this.staged[database] ??= tier.stage());
+    const keyspace = this.stagedFor(database);
     if (keyspace.table.find(hash, view, keyStart, keyEnd) !== 0)
       throw new TwinKeyError(`key ${JSON.stringify(key.latin1())} of database ${database} occurs twice`);
     let ref = keyspace.insertRecord(key, hash, (head >>> 8) & 0xff, end - start);
@@ -59,7 +59,6 @@ export class RowInstaller {
     keyspace.setEncoding(ref, head >>> 24);
     if (((head >>> 16) & 1) !== 0) this.openTree(keyspace, ref);
     if (deadline !== 0) ref = keyspace.setDeadline(ref, hash, deadline);
-    this.keys++;
     return (end + 3) & ~3;
   }
 
@@ -89,11 +88,5 @@ export class RowInstaller {
     arena.touch(ref);
     collections.place(this.slot, i32[(at >>> 2) + 2], ref);
     return start + length;
-  }
-
-  /** Gives everything up. */
-  discard(): void {
-    for (const keyspace of this.staged) if (keyspace !== undefined) this.tier.discard(keyspace);
-    this.staged.length = 0;
   }
 }

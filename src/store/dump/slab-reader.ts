@@ -34,6 +34,16 @@ export interface SlabBatch {
   slabs: Int32Array;
 }
 
+/** What takes the slabs of a snapshot. */
+export interface SlabSink {
+  /** Keys met so far. */
+  readonly keys: number;
+  /** Takes a batch, whose memory it may change. Throws RowError for a damaged value. */
+  take(batch: SlabBatch): void;
+  /** All slabs have come. */
+  finish(): void;
+}
+
 /** What of a database is known beforehand. */
 export interface DumpedDatabase {
   index: number;
@@ -45,12 +55,18 @@ export interface DumpedDatabase {
 
 const NO_DATABASE = -1;
 
-export class SlabReader {
+/** Logical database by number of its keyspace, -1 for none. */
+export function databaseByNumber(databases: readonly DumpedDatabase[]): Int32Array {
+  const indexOf = new Int32Array(1 << 16).fill(NO_DATABASE);
+  for (const { keyspace, index, keys } of databases) if (keys > 0) indexOf[keyspace] = index;
+  return indexOf;
+}
+
+export class SlabReader implements SlabSink {
   private readonly databases: readonly DumpedDatabase[];
   private readonly spill: PageSpill;
   private readonly values: RowSink;
-  /** Logical database by number of the keyspace. */
-  private readonly indexOf = new Int32Array(1 << 16).fill(NO_DATABASE);
+  private readonly indexOf: Int32Array;
   private readonly announced = new Set<number>();
   /** Roots of trees: collection's slot, database, type and encoding, deadline, lengths of key and payload, both. */
   private readonly roots = new ByteSink();
@@ -62,7 +78,7 @@ export class SlabReader {
     this.databases = databases.filter(({ keys }) => keys > 0);
     this.spill = spill;
     this.values = values;
-    for (const { keyspace, index } of this.databases) this.indexOf[keyspace] = index;
+    this.indexOf = databaseByNumber(databases);
   }
 
   take(batch: SlabBatch): void {
@@ -177,5 +193,6 @@ export class SlabReader {
       values.endTree(type);
       pos = end;
     }
+    this.spill.close();
   }
 }
