@@ -212,6 +212,11 @@ export interface Database {
    * for together, where one after the other would be. `keyAt` is not called when all keys are in memory.
    */
   need(count: number, keyAt: (index: number) => Slice | null): void;
+  /**
+   * Reads that the unit of work is about to do: what all of them lack is asked for together. `read` is not
+   * called when nothing can be lacking.
+   */
+  needReads(count: number, read: (index: number) => void): void;
 
   type(key: Slice): Type;
   /** Deletes key and value; a large value's memory is freed in slices later. False when there was none. */

@@ -3,7 +3,7 @@
  * is removed, and the server told, before anything here sees it.
  */
 import { Slice } from '../bytes/slice.ts';
-import { DamagedValueError, Type, WrongTypeError, type Database } from './api.ts';
+import { DamagedValueError, ROW_FAULT, Type, WrongTypeError, type Database } from './api.ts';
 import type { Arena } from './arena.ts';
 import type { HandlePool } from './handle-pool.ts';
 import type { HashHandle } from './hash-value.ts';
@@ -102,6 +102,22 @@ export class TierDatabase implements Database {
       if (absent && keyspace.away.mayHave(hash)) residents.wantKey(keyspace, key, hash);
     }
     if (residents.wanted.length > 0) residents.fault();
+  }
+
+  needReads(count: number, read: (index: number) => void): void {
+    const { residents } = this.tier;
+    if (!residents.tracking) return;
+    const { faults } = residents;
+    for (let i = 0; i < count; i++) {
+      try {
+        read(i);
+      } catch (error) {
+        if (error !== ROW_FAULT) throw error;
+      }
+    }
+    if (residents.faults === faults) return;
+    residents.faults = faults;
+    residents.fault();
   }
 
   /** The record of the key, 0 when it has no value. Throws when that is damaged, unless it will be given up. */

@@ -70,10 +70,10 @@ export class RowFetcher {
   /** Brings what is wanted and not there, and pins it for the set. */
   async fetch(set: RowSet, wants: RowWant[]): Promise<void> {
     const rows: (KeyWant | PageWant)[] = [];
-    for (const want of wants) {
-      if (want.kind === 'key') rows.push(want);
-      else if (want.kind === 'page') this.readAhead(set, want, rows);
-    }
+    const pages = wants.filter((want) => want.kind === 'page');
+    for (const want of wants) if (want.kind === 'key') rows.push(want);
+    const ahead = Math.min(AHEAD_MAX, 2 ** Math.max(0, set.rounds - 2)) / pages.length;
+    for (const want of pages) this.readAhead(want, ahead, rows);
     const hashes = wants.filter((want) => want.kind === 'hash');
     const scans = wants.filter((want) => want.kind === 'keys');
     const room = wants.find((want) => want.kind === 'room');
@@ -96,10 +96,9 @@ export class RowFetcher {
     this.ground.evictor.wake();
   }
 
-  /** The page and those after it by number: the more, the more often the unit has faulted. */
-  private readAhead(set: RowSet, want: PageWant, rows: (KeyWant | PageWant)[]): void {
+  /** The page and those around it by number, `ahead` in all: the more, the more often the unit has faulted, the fewer, the more it wants at once. */
+  private readAhead(want: PageWant, ahead: number, rows: (KeyWant | PageWant)[]): void {
     const { collections } = this.ground;
-    const ahead = Math.min(AHEAD_MAX, 2 ** Math.max(0, set.rounds - 2));
     rows.push(want);
     let left = ahead;
     // Around the end, because chains of overflow pages go downwards.

@@ -313,6 +313,10 @@ export class ModelDatabase implements Database {
     // each is looked up by itself
   }
 
+  needReads(): void {
+    // each is done by itself
+  }
+
   type(key: Slice): Type {
     return this.find(key)?.type ?? Type.None;
   }

@@ -81,6 +81,17 @@ test('SORT BY and GET of as many keys', async () => {
   expect((await rounds('SORT', 'ids', 'BY', 'weight:*', 'STORE', 'sorted')).rounds).toBeLessThan(20);
 });
 
+test('SORT BY and GET of fields of as many hashes, each of many pages', async () => {
+  const ids = names('', 0, 300);
+  const fields = names('field:', 0, 150).flatMap((field) => [field, 'v'.repeat(20)]);
+  await client.send('RPUSH', 'numbers', ...ids);
+  for (const id of ids)
+    await client.send('HSET', `hash:${id}`, ...fields, 'weight', String(300 - Number(id)), 'name', `n${id}`);
+  const sorted = await rounds('SORT', 'numbers', 'BY', 'hash:*->weight', 'GET', 'hash:*->name');
+  expect(sorted.reply.slice(0, 40)).toContain('$4\r\nn299\r\n$4\r\nn298\r\n');
+  expect(sorted.rounds).toBeLessThan(20);
+});
+
 test('sets of many pages: union, intersection, members that are added and asked for', async () => {
   await client.send('SADD', 'a', ...names('member:', 0, 20_000));
   await client.send('SADD', 'b', ...names('member:', 10_000, 30_000));

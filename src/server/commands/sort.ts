@@ -62,6 +62,9 @@ class Pattern {
   /** Asks for the keys that it names for elements [start, end) together. */
   need(db: Database, elements: readonly Bytes[], start: number, end: number): void {
     db.need(end - start, (index) => this.key(elements[start + index]));
+    if (this.field === null) return;
+    const value = new Slice();
+    db.needReads(end - start, (index) => this.resolve(db, elements[start + index], value));
   }
 
   /** Shows what the pattern names for an element; false when there is nothing. */
