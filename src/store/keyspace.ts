@@ -42,7 +42,7 @@ const TWIN_ROOM = 128 * 1024;
 
 const KEYS_A_STEP = 1000;
 
-/** Moved collections after which those are looked for that need not be known any more. */
+/** Moved collections after which those are looked for, at first, that need not be known any more. */
 const MOVED_KEPT = 1000;
 
 /** What a record's head says of its value alone. */
@@ -95,6 +95,7 @@ export class Keyspace implements RecordOwner {
    * another: the number of cuts begun before.
    */
   private readonly movedAway = new Map<number, number>();
+  private movedKept = MOVED_KEPT;
   /** The unit of work whose journal knows the counts. */
   private noted = 0;
   private readonly found = new Slice();
@@ -599,7 +600,9 @@ export class Keyspace implements RecordOwner {
     });
     this.movedAway.set(id, cutNumber);
     target.movedAway.delete(id);
-    if (this.movedAway.size > MOVED_KEPT) this.movedSince(this.ground.appliedCut);
+    if (this.movedAway.size <= this.movedKept) return;
+    this.movedSince(this.ground.appliedCut);
+    this.movedKept = Math.max(MOVED_KEPT, 2 * this.movedAway.size);
   }
 
   /** Collections that rows of this keyspace may name after a cut is in the engine, and that are another's. */
