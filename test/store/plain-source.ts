@@ -138,7 +138,7 @@ export class PlainSource implements RowSource {
     if (this.installed) throw new Error('recovered twice');
     this.installed = true;
     if (this.values.size !== this.expectedSize) {
-      throw new Error(`${this.values.size} rows were installed, the meta row tells ${this.expectedSize}`);
+      throw new RowError(`${this.values.size} rows were installed, the meta row tells ${this.expectedSize}`);
     }
   }
 }
