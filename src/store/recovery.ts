@@ -92,14 +92,18 @@ export async function recover(options: RecoveryOptions): Promise<Recovered> {
   if (redo !== null) meta = await metaOf(options);
   const loadStarted = performance.now();
   if (meta !== null) options.source.restoreMeta(meta.tier);
-  if (options.link !== undefined) options.source.link?.(options.link);
+  let lost: string | null = null;
+  if (options.link !== undefined) options.source.link?.({ ...options.link, onLost: (what) => (lost = what) });
   const rows = await loadRows(options, meta !== null, slicer);
   if (meta !== null && options.filters !== undefined) {
     const steps = options.filters.load(meta);
     while (steps.next().done !== true) if (slicer.used) await slicer.turn();
   }
   const loaded = performance.now();
-  const replayed = await replayLog(options, meta, slicer);
+  const replayed = await replayLog(options, meta, slicer, async (bytes) => {
+    await options.source.beforeReplay?.(bytes);
+    if (lost !== null) throw rowDamaged(options.directory, lost);
+  });
   return {
     ...replayed,
     meta,
@@ -254,6 +258,7 @@ async function replayLog(
   options: RecoveryOptions,
   meta: Meta | null,
   slicer: Slicer,
+  before: (bytes: number) => Promise<void>,
 ): Promise<
   Pick<Recovered, 'position' | 'replicationOffset' | 'segments' | 'replayedBytes' | 'replayedFrames'>
 > {
@@ -263,6 +268,7 @@ async function replayLog(
   const reader = new LogReader({ disk, directory: logDirectory, directoryId: directory.identity.id, from });
   let frames = 0;
   try {
+    await before(reader.bytesTotal);
     for (let frame = reader.next(); frame !== null; frame = reader.next()) {
       const { path, offset, position } = frame;
       try {

@@ -24,6 +24,14 @@ export interface ResidencyGround {
   keyspaceOf(record: number): Keyspace;
 }
 
+/** A log shorter than this is replayed with the keys that it names fetched. */
+const FETCHED_LOG_BYTES = 4 * 1024 * 1024;
+/**
+ * Also one with fewer bytes for each key: to fetch the key of a request of some 130 bytes takes as long as reading
+ * some twenty keys in order.
+ */
+const LOG_BYTES_A_KEY = 8;
+
 export class ResidencyKeeper {
   readonly warmer: Warmer;
   private readonly ground: ResidencyGround;
@@ -44,6 +52,14 @@ export class ResidencyKeeper {
     const { residents } = this.ground;
     residents.tracking = true;
     residents.missing = true;
+  }
+
+  /** See RowSource.beforeReplay. */
+  async beforeReplay(keyspaces: readonly Keyspace[], logBytes: number): Promise<void> {
+    const keys = keyspaces.reduce((sum, { away }) => sum + away.count, 0);
+    if (logBytes < Math.max(FETCHED_LOG_BYTES, keys * LOG_BYTES_A_KEY)) return;
+    await this.warmer.finish();
+    this.settle(keyspaces, Infinity);
   }
 
   /** For about `budgetMs`, between two units of work. */

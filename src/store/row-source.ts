@@ -76,6 +76,8 @@ export interface RowSource {
    * which is as `installRow`; the others are fetched when they are needed.
    */
   leaveKeys?(): { next(): Range | null; take(walk: RowWalk): void };
+  /** So many bytes of log are about to be replayed: brings into memory what it would cost more to fetch meanwhile. */
+  beforeReplay?(logBytes: number): Promise<void>;
   /** The keyspaces of the databases, whose filters of absent keys are kept. */
   served?(): readonly FilteredKeys[];
   /** Where rows are fetched from. Before recovery without a checkpoint: then limits do not hold yet. */

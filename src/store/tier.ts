@@ -710,6 +710,10 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return this.cold;
   }
 
+  async beforeReplay(logBytes: number): Promise<void> {
+    await this.keeper.beforeReplay(this.served(), logBytes);
+  }
+
   recovered(): void {
     const { reader, cold } = this;
     this.reader = null;

@@ -27,6 +27,8 @@ const SLICE_MS = 2;
 const ROWS_A_LOOK = 32;
 /** What the engine's thread reads at a time: for so long it holds up a fetch. */
 const CHUNK_BYTES = 64 * 1024;
+/** The same while somebody waits for the end. */
+const URGENT_CHUNK_BYTES = 1024 * 1024;
 const PAGES_A_CALL = 128;
 /** Page numbers looked up between two looks at the clock. */
 const NUMBERS_A_LOOK = 1000;
@@ -103,7 +105,7 @@ export class Warmer {
     const { residents } = this.ground;
     const link = residents.link!;
     const keys = this.keyspaces.reduce((sum, { away }) => sum + away.count, 0);
-    link.onNotice?.(`warm-up: ${keys} keys are read from the engine while they are served`);
+    link.onNotice?.(`warm-up: ${keys} keys are read from the engine into memory`);
     const { evictions } = this;
     let outcome: string;
     try {
@@ -210,7 +212,8 @@ export class Warmer {
   private async warmKeys({ engine }: EngineLink, keyspace: Keyspace, kind: number): Promise<boolean> {
     const { residents } = this.ground;
     const ready = (): Promise<void> => this.unpaused();
-    const range = { ...hashRange(kind, keyspace.id, 0, 2 ** 32), chunkBytes: CHUNK_BYTES, ready };
+    const chunkBytes = this.urgent ? URGENT_CHUNK_BYTES : CHUNK_BYTES;
+    const range = { ...hashRange(kind, keyspace.id, 0, 2 ** 32), chunkBytes, ready };
     for await (const { walk, applied } of rowPass(engine, residents, range)) {
       while (walk.left) {
         await rest(this.urgent ? 0 : this.load.restAfter(this.clock.elapsedMs));
