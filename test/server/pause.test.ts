@@ -6,6 +6,10 @@ import { ModelStore } from '../model/store.ts';
 
 const stores = { tier: () => new Tier({ databases: 16 }), model: () => new ModelStore() };
 
+/** Long enough for the pause to begin before the key is due, short enough to be waited for. */
+const DUE_MS = 2000;
+const untilDue = () => new Promise((resolve) => setTimeout(resolve, DUE_MS + 200));
+
 describe.each(['tier', 'model'] as const)('over the %s', (name) => {
   let pair: Pair;
   beforeAll(async () => {
@@ -14,8 +18,8 @@ describe.each(['tier', 'model'] as const)('over the %s', (name) => {
   afterAll(() => pair.stop());
 
   test('a key that falls due is hidden until the pause ends, and stays as long', async () => {
-    await pair.compare(['SET due v PX 50', 'SET kept v', 'CLIENT PAUSE 100000 WRITE']);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await pair.compare(['SET kept v', `SET due v PX ${DUE_MS}`, 'CLIENT PAUSE 100000 WRITE']);
+    await untilDue();
     await pair.compare([
       'DBSIZE',
       'GET due',
@@ -35,8 +39,8 @@ describe.each(['tier', 'model'] as const)('over the %s', (name) => {
 
   test('a write that waited for the end of the pause meets no due key', async () => {
     await pair.flush();
-    await pair.compare(['SET due v PX 50', 'CLIENT PAUSE 100000 WRITE']);
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await pair.compare([`SET due v PX ${DUE_MS}`, 'CLIENT PAUSE 100000 WRITE']);
+    await untilDue();
     const other = await pair.another();
     const waiting = other.compare([['SET', 'due', 'w', 'NX'], 'GET due']);
     await pair.compare(['GET due', 'DBSIZE', 'CLIENT UNPAUSE']);
