@@ -160,8 +160,8 @@ export class RunningServer {
       log: persistent.log,
       sections: this.sections(persistent),
       checkpoint: () => persistent.checkpointer.checkpoint(),
-      holdCheckpoints: async () => {
-        await persistent.checkpointer.hold();
+      holdCheckpoints: () => {
+        void persistent.checkpointer.hold();
         return () => persistent.checkpointer.release();
       },
       dumps,
@@ -181,7 +181,8 @@ export class RunningServer {
    */
   private async importFirst({ recovered }: PersistentStore<Tier>): Promise<boolean> {
     const { logger, server } = this;
-    if (recovered.meta !== null || recovered.position !== 0) return true;
+    // A checkpoint without a log is one of an import that has not ended.
+    if (recovered.position !== 0) return true;
     const file = (['rdb', 'image'] as const)
       .map((format) => server.persistence.file(format))
       .find((name) => existsSync(name));

@@ -9,6 +9,8 @@ export class ImportError extends Error {}
 export class Importing {
   private readonly server: Server;
   private current: Import | null = null;
+  /** An import has been asked for. */
+  private busy = false;
 
   constructor(server: Server) {
     this.server = server;
@@ -37,32 +39,54 @@ export class Importing {
 
   /** Loads the file. */
   async run(source: Omit<ImportSource, 'now'>): Promise<ImportCounts> {
-    const { server, imports } = this;
-    if (this.current !== null) throw new ImportError('another import is in progress');
+    const { imports } = this;
+    if (this.busy) throw new ImportError('another import is in progress');
     this.refuseIfNotEmpty(source.mode);
-    const began = performance.now();
-    const hold = server.durability?.holdCheckpoints?.();
-    const loading = imports.begin({ ...source, now: server.store.now }, server.config.flag('rdbchecksum'));
-    this.current = loading;
-    let counts: ImportCounts;
+    this.busy = true;
     try {
-      await loading.ready();
-      counts = this.commit(loading);
+      // What the one before has merged must be in the engine first.
+      await imports.merged();
+      return await this.runOne(source);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  private async runOne(source: Omit<ImportSource, 'now'>): Promise<ImportCounts> {
+    const { server, imports } = this;
+    const began = performance.now();
+    const loading = imports.begin({ ...source, now: server.store.now }, server.config.flag('rdbchecksum'), {
+      writerDelayMs: () => server.durability?.writerDelayMs?.() ?? 0,
+      holdCheckpoints: () => server.durability?.holdCheckpoints?.() ?? (() => {}),
+    });
+    this.current = loading;
+    let imported: ReturnType<Import['commit']>;
+    try {
+      await loading.loaded;
+      if (loading.isInEngine) await server.durability?.checkpoint?.();
+      imported = this.commit(loading);
     } catch (error) {
       loading.abandon();
       imports.forget(loading.id);
       throw error;
     } finally {
       this.current = null;
-      void hold?.then((release) => release());
     }
+    const { counts, merges } = imported;
     const seconds = ((performance.now() - began) / 1000).toFixed(2);
     server.logger.info(`${source.path}: ${counts.keys} keys imported and served after ${seconds} s`);
     void this.settle(source.path);
+    for (const { moved, from, into } of merges) {
+      server.logger.info(`${source.path}: merging ${from.size} keys with ${into.size}`);
+      await moved;
+    }
+    const both = merges.reduce((sum, merge) => sum + merge.both, 0);
+    if (source.mode === 'replace') counts.replaced = both;
+    else counts.skipped = both;
     return counts;
   }
 
-  private commit(loading: Import): ImportCounts {
+  private commit(loading: Import): ReturnType<Import['commit']> {
     const { server, imports } = this;
     const { source } = loading;
     server.turns.begin();
@@ -76,15 +100,17 @@ export class Importing {
       // A watched key may become another one, or be there where it was not.
       server.watches.break(server.watches.touchedBy(database, () => true));
     }
-    const counts = loading.commit();
-    imports.keep(loading.id);
+    const inEngine = loading.isInEngine;
+    const imported = loading.commit();
+    if (inEngine) imports.forget(loading.id);
+    else imports.keep(loading.id);
     effects.parts(['IMPORT', loading.id, source.mode, source.database, source.now]);
     server.logWriter.flush();
-    server.changes += counts.keys;
+    server.changes += imported.counts.keys;
     context.flushed();
     for (let i = 0; i < store.databaseCount; i++) context.signalDatabase(store.database(i));
     if (context.staging) server.output.publish(context.client);
-    return counts;
+    return imported;
   }
 
   /** Has the engine take over what was imported. */

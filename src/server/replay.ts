@@ -2,7 +2,7 @@
 import { Slice } from '../bytes/slice.ts';
 import { parseRequest, RequestReader } from '../resp/request-parser.ts';
 import type { WorkingSet } from '../store/api.ts';
-import type { ImportMode } from '../store/dump/merge.ts';
+import type { ImportMode } from '../store/merge.ts';
 import { Client } from './client.ts';
 import type { CommandEntry } from './command-entry.ts';
 import { dispatch } from './dispatch.ts';

@@ -64,8 +64,8 @@ export interface Durability {
   sections?: Record<string, () => InfoFields>;
   /** Makes a checkpoint; resolves when it is on disk. */
   checkpoint?: () => Promise<void>;
-  /** Lets no checkpoint begin until the function that it resolves to is called. */
-  holdCheckpoints?: () => Promise<() => void>;
+  /** Lets no checkpoint begin until what it returns is called. */
+  holdCheckpoints?: () => () => void;
   dumps?: DumpMaker;
   /** Milliseconds by which a turn that writes is to be held up, so that the disk can follow. */
   writerDelayMs?: () => number;

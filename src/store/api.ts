@@ -191,7 +191,7 @@ export const PREFETCH_KEYS_MAX = 32;
 /** A logical database, what SELECT reaches. Expired keys are removed before any method sees them. */
 export interface Database {
   readonly index: number;
-  /** DBSIZE. */
+  /** DBSIZE; too many while keys are merged into the database, some of which are in both. */
   readonly size: number;
   /** Keys with a deadline. */
   readonly expiring: number;
@@ -217,6 +217,9 @@ export interface Database {
    * called when nothing can be lacking.
    */
   needReads(count: number, read: (index: number) => void): void;
+
+  /** Before the keys of the database are looked at as a whole: a fault while keys are merged into it. */
+  settle(): void;
 
   type(key: Slice): Type;
   /** Deletes key and value; a large value's memory is freed in slices later. False when there was none. */

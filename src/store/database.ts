@@ -61,15 +61,25 @@ export class TierDatabase implements Database {
   }
 
   get size(): number {
-    return this.keyspace.size;
+    const { size, merge } = this.keyspace;
+    return merge === null ? size : size + merge.from.size;
   }
 
   get expiring(): number {
-    return this.keyspace.expiring;
+    const { expiring, merge } = this.keyspace;
+    return merge === null ? expiring : expiring + merge.from.expiring;
   }
 
   get damaged(): number {
     return this.keyspace.damaged;
+  }
+
+  settle(): void {
+    const { merge } = this.keyspace;
+    if (merge === null || merge.from.size === 0) return;
+    const { residents } = this.tier;
+    residents.wanted.push({ kind: 'merge', merge });
+    residents.fault();
   }
 
   prefetch(keys: readonly Slice[], count: number): void {
@@ -93,11 +103,13 @@ export class TierDatabase implements Database {
   need(count: number, keyAt: (index: number) => Slice | null): void {
     const { keyspace, hasher } = this;
     const { residents } = this.tier;
-    if (!residents.tracking || keyspace.complete) return;
+    const { merge } = keyspace;
+    if (!residents.tracking || (keyspace.complete && merge === null)) return;
     for (let i = 0; i < count; i++) {
       const key = keyAt(i);
       if (key === null) continue;
       const hash = hasher.hash32(key);
+      if (merge?.concerns(hash) === true) merge.want(key, hash);
       const absent = keyspace.table.find(hash, key.view, key.start, key.end) === 0;
       if (absent && keyspace.away.mayHave(hash)) residents.wantKey(keyspace, key, hash);
     }
@@ -157,6 +169,10 @@ export class TierDatabase implements Database {
     const { keyspace } = this;
     const { residents } = this.tier;
     residents.access('k', keyspace.id, hash);
+    if (keyspace.merge?.concerns(hash) === true) {
+      keyspace.merge.bring(key, hash);
+      ref = keyspace.table.find(hash, key.view, key.start, key.end);
+    }
     if (ref !== 0) this.arena.use(ref);
     else if (keyspace.away.mayHave(hash)) residents.missKey(keyspace, key, hash);
     if (keyspace.nameless === null || (ref !== 0 && keyspace.type(ref) !== Type.None)) return ref;
@@ -395,6 +411,7 @@ export class TierDatabase implements Database {
   }
 
   scan(cursor: number, count: number, visit: (key: Slice, type: Type) => void): number {
+    this.settle();
     const { keyspace, found } = this;
     const end = this.knownFrom(cursor, count);
     const look = (ref: number): void => {
@@ -422,6 +439,7 @@ export class TierDatabase implements Database {
   }
 
   randomKey(random: number, into: Slice): boolean {
+    this.settle();
     const { keyspace } = this;
     if (!keyspace.complete) return this.randomKeyFrom(Math.floor(random * 2 ** 32), into);
     // One number picks the key; a generator seeded with it makes what more the search needs.

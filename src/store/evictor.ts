@@ -131,6 +131,13 @@ export class Evictor {
     throw new OutOfTierError(`the memory tier is full (tier-memory ${arena.limit} bytes)`);
   }
 
+  /** Makes room as far as eviction would by itself: for work that adds much without anybody waiting for it. */
+  async relax(): Promise<void> {
+    const { arena } = this;
+    const target = Math.max(this.from, this.limit / 2);
+    if (arena.slabBytes > target) await this.makeRoom(this.limit - target - arena.roomFor(0));
+  }
+
   /**
    * Moves the hand for about `budgetMs` or until slabs take at most `target` bytes. `nothing`: it went
    * round without finding a block that could leave.

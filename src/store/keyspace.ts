@@ -13,6 +13,7 @@ import { AwayKeys } from './away-keys.ts';
 import { copyBytes } from './page.ts';
 import { ExpiryIndex, type DeadlineTree } from './expiry-index.ts';
 import { KeyTable } from './key-table.ts';
+import type { Merge } from './merge.ts';
 import { NamelessRows, type NamelessRow } from './nameless-rows.ts';
 import {
   copyIn,
@@ -86,6 +87,8 @@ export class Keyspace implements RecordOwner {
   /** Keys that are known by their hash alone; null when there are none. */
   nameless: NamelessRows | null = null;
   readonly away: AwayKeys;
+  /** Keys that are on their way into this keyspace. */
+  merge: Merge | null = null;
   /** Working sets that count on all keys of some hashes: while there are any, no key leaves memory. */
   held = 0;
   /** The first cut that must not contain anything of this keyspace; 0 while it is in use. */
@@ -576,6 +579,7 @@ export class Keyspace implements RecordOwner {
     const moved = this.twin(ref, target, to, toHash);
     this.arena.preserve(ref);
     const head = this.head(ref);
+    if ((head & FLAG_DAMAGED) !== 0) target.markDamaged(moved);
     if ((head & FLAG_TREE) !== 0) {
       // The collection may have rows, whether this record has one or not.
       const { arena } = this;

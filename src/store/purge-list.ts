@@ -43,9 +43,9 @@ class Purge implements PurgeRange {
   }
 }
 
-/** Of the keys of a database. */
-class KeysPurge extends Purge {
-  /** Page rows of collections that key rows name; neighbouring ids become one range: they often come one after the other. */
+/** Of the keys of a database, or of its index of deadlines. */
+class OwnersPurge extends Purge {
+  /** Page rows of collections that the rows name; neighbouring ids become one range: they often come one after the other. */
   owned(chunk: PackedRows): { ranges: Range[]; end: Uint8Array } {
     const walk = new RowWalk(chunk);
     const ids: number[] = [];
@@ -66,8 +66,7 @@ class KeysPurge extends Purge {
 }
 
 function newPurge(kind: number, id: number, cut: number, moved?: ReadonlySet<number>): Purge {
-  const ofKeys = kind === RowKind.Key || kind === RowKind.LongKey;
-  return ofKeys ? new KeysPurge(kind, id, cut, moved) : new Purge(kind, id, cut);
+  return kind === RowKind.Page ? new Purge(kind, id, cut) : new OwnersPurge(kind, id, cut, moved);
 }
 
 /** Bytes of an entry in the meta row: u8 kind, u64 id. */
@@ -140,9 +139,9 @@ export class PurgeList {
   }
 
   /** What was written: all of it is ready. */
-  read(view: DataView, pos: number): void {
-    const count = view.getUint32(pos, true);
-    pos += 4;
+  read(view: DataView): void {
+    const count = view.getUint32(0, true);
+    let pos = 4;
     let moved = new Set<number>();
     for (let i = 0; i < count; i++, pos += ENTRY_BYTES) {
       const kind = view.getUint8(pos);

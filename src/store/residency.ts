@@ -45,10 +45,10 @@ export class ResidencyKeeper {
     this.wholeness = new Wholeness(ground);
   }
 
-  /** A start has left all keys in the engine. */
-  begin(keyspaces: readonly Keyspace[]): void {
-    this.warmer.prepare(keyspaces);
-    if (!this.warmer.running) return;
+  /** A start has left all keys of `keyspaces` in the engine; those of databases are `served`. */
+  begin(served: readonly Keyspace[], keyspaces: readonly Keyspace[]): void {
+    this.warmer.prepare(served);
+    if (keyspaces.every(({ complete }) => complete)) return;
     const { residents } = this.ground;
     residents.tracking = true;
     residents.missing = true;
@@ -72,10 +72,6 @@ export class ResidencyKeeper {
     residents.tracking = keyspaces.some(({ nameless }) => nameless !== null);
     residents.missing = false;
     for (const { away } of keyspaces) away.forgetFilter();
-  }
-
-  hasAll(keyspaces: readonly Keyspace[]): boolean {
-    return this.wholeness.hasAll(keyspaces, Infinity);
   }
 
   /** See Store.residency. */

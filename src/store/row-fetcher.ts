@@ -76,6 +76,7 @@ export class RowFetcher {
     for (const want of pages) this.readAhead(want, ahead, rows);
     const hashes = wants.filter((want) => want.kind === 'hash');
     const scans = wants.filter((want) => want.kind === 'keys');
+    for (const want of wants) if (want.kind === 'merge') await want.merge.moved;
     const room = wants.find((want) => want.kind === 'room');
     if (room?.kind === 'room') await this.ground.evictor.makeRoom(room.bytes);
     await this.fetchRows(set, rows);

@@ -60,8 +60,12 @@ export function pageRowKey(collectionId: number, number: number): Buffer {
   return key;
 }
 
-/** Id of the collection whose root is in a key row, [start, valueStart) and [valueStart, end); 0 when there is none. */
+/** Id of the collection whose root is in a key's or expiry index's row, [start, valueStart) and [valueStart, end); 0 when there is none. */
 export function ownedCollection(row: Buffer, start: number, valueStart: number, end: number): number {
+  if (row[start] === RowKind.ExpiryIndex)
+    return end - valueStart < TREE_PREFIX_BYTES
+      ? 0
+      : row.readUInt32LE(valueStart + 4) + row.readUInt32LE(valueStart + 8) * 2 ** 32;
   if (end - valueStart < VALUE_HEADER_BYTES || (row[valueStart + 1] & VALUE_FLAG_TREE) === 0) return 0;
   let at = valueStart + VALUE_HEADER_BYTES;
   if ((row[valueStart + 1] & VALUE_FLAG_DEADLINE) !== 0) at += 8;

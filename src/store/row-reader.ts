@@ -34,9 +34,11 @@ import {
 } from './row-format.ts';
 import { RowError } from './row-source.ts';
 
-/** What the meta row says of a database, to be compared with the rows. */
+/** What the meta row says of a keyspace, to be compared with the rows. */
 export interface ExpectedCounts {
-  index: number;
+  keyspace: Keyspace;
+  /** What it is called when it is not so. */
+  name: string;
   size: number;
   expiring: number;
 }
@@ -45,7 +47,6 @@ const KNOWN_VALUE_FLAGS = VALUE_FLAG_DEADLINE | VALUE_FLAG_TREE | VALUE_FLAG_DAM
 
 export class RowReader {
   private readonly ground: KeyspaceGround;
-  private readonly keyspaces: readonly Keyspace[];
   private readonly expected: readonly ExpectedCounts[];
   private readonly byId = new Map<number, Keyspace>();
   /** Slot of each collection whose root has been read, by id. */
@@ -68,15 +69,13 @@ export class RowReader {
 
   constructor(
     ground: KeyspaceGround,
-    keyspaces: readonly Keyspace[],
     expected: readonly ExpectedCounts[],
     onOrphan: (kind: number, id: number) => void,
   ) {
     this.ground = ground;
     this.onOrphan = onOrphan;
-    this.keyspaces = keyspaces;
     this.expected = expected;
-    for (const keyspace of keyspaces) this.byId.set(keyspace.id, keyspace);
+    for (const { keyspace } of expected) this.byId.set(keyspace.id, keyspace);
   }
 
   install(
@@ -195,7 +194,7 @@ export class RowReader {
   }
 
   private byNumber(number: number): Keyspace {
-    return this.keyspaces.find((keyspace) => keyspace.number === number) as Keyspace;
+    return (this.expected.find(({ keyspace }) => keyspace.number === number) as ExpectedCounts).keyspace;
   }
 
   private wrong(keyLength: number, what: string): RowError {
@@ -341,16 +340,14 @@ export class RowReader {
 
   /** Those of `keyspaces` whose expiry index is damaged or missing. */
   unorderedOf(keyspaces: readonly Keyspace[]): Keyspace[] {
-    for (const { index, expiring } of this.expected)
-      if (expiring > 0 && this.keyspaces[index].expiry.record === 0)
-        this.unordered.add(this.keyspaces[index]);
+    for (const { keyspace, expiring } of this.expected)
+      if (expiring > 0 && keyspace.expiry.record === 0) this.unordered.add(keyspace);
     return keyspaces.filter((keyspace) => this.unordered.has(keyspace));
   }
 
   /** The keys stay in the engine. */
   leaveKeys(): void {
-    for (const { index, size } of this.expected) {
-      const keyspace = this.keyspaces[index];
+    for (const { keyspace, size } of this.expected) {
       keyspace.away.notLoaded(size);
       keyspace.size = size;
       keyspace.expiring = keyspace.expiry.size;
@@ -360,8 +357,7 @@ export class RowReader {
   /** All rows have been read. Throws when their number is not what the meta row says. */
   finish(): void {
     for (const slot of this.slots.values()) this.countPages(slot);
-    for (const { index, size, expiring } of this.expected) {
-      const keyspace = this.keyspaces[index];
+    for (const { keyspace, name, size, expiring } of this.expected) {
       const nameless = size - keyspace.size;
       const unknown = (this.unreadable.get(keyspace) ?? 0) + nameless;
       // Deadlines without a key are those of values that are, or were, damaged.
@@ -369,7 +365,7 @@ export class RowReader {
       const known = missing <= unknown || expiring === keyspace.expiry.size;
       if (nameless < 0 || missing < 0 || !known || !this.addStrays(keyspace, nameless)) {
         throw new RowError(
-          `database ${index}: ${keyspace.size} keys, ${keyspace.expiring} with a deadline; the meta row says ${size} and ${expiring}`,
+          `${name}: ${keyspace.size} keys, ${keyspace.expiring} with a deadline; the meta row says ${size} and ${expiring}`,
         );
       }
       keyspace.expiring = keyspace.expiry.size;
@@ -395,7 +391,7 @@ export class RowReader {
     const { arena, collections } = this.ground;
     const record = collections.record[slot];
     const next =
-      arena.i32[record >>> arena.chunkShift][this.keyspaces[0].payloadWord(record) + NEXT_PAGE_WORD];
+      arena.i32[record >>> arena.chunkShift][this.expected[0].keyspace.payloadWord(record) + NEXT_PAGE_WORD];
     if (collections.resident[slot] !== next - 1) this.markCollection(slot);
   }
 }

@@ -34,8 +34,14 @@ export class RowSet implements WorkingSet {
   want(database: Database, key: Slice): void {
     const tierDatabase = database as TierDatabase;
     const { keyspace } = tierDatabase;
-    if (keyspace.complete) return;
+    const { merge } = keyspace;
+    if (keyspace.complete && merge === null) return;
     const hash = tierDatabase.hashOf(key);
+    if (merge?.concerns(hash) === true) this.wantOf(merge.from, key, hash);
+    this.wantOf(keyspace, key, hash);
+  }
+
+  private wantOf(keyspace: Keyspace, key: Slice, hash: number): void {
     const present = keyspace.table.find(hash, key.view, key.start, key.end);
     if (present !== 0) {
       this.pin(present);

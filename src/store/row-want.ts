@@ -1,5 +1,6 @@
 import type { Slice } from '../bytes/slice.ts';
 import type { Keyspace } from './keyspace.ts';
+import type { Merge } from './merge.ts';
 
 /** What a unit of work lacks. */
 export type RowWant =
@@ -10,5 +11,7 @@ export type RowWant =
   | { kind: 'hash'; keyspace: Keyspace; hash: number }
   /** About `count` keys whose hashes, unsigned, come next from `from` on. */
   | { kind: 'keys'; keyspace: Keyspace; from: number; count: number }
+  /** All keys of a database, some of which are still in the keyspace that is merged into it. */
+  | { kind: 'merge'; merge: Merge }
   /** Memory for a change. */
   | { kind: 'room'; bytes: number };

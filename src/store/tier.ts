@@ -18,6 +18,7 @@ import { Journal } from './journal.ts';
 import { Keyspace, type KeyspaceGround } from './keyspace.ts';
 import { ListHandle } from './list.ts';
 import { LookAhead } from './look-ahead.ts';
+import { Merge, Merger, type ImportMode } from './merge.ts';
 import { HEADER_BYTES } from './page.ts';
 import { Pages } from './pages.ts';
 import { PurgeList } from './purge-list.ts';
@@ -33,7 +34,7 @@ import { ResidencyKeeper } from './residency.ts';
 import { Residents, type EngineLink } from './residents.ts';
 import { RowFetcher } from './row-fetcher.ts';
 import { RowKind, RowWriter } from './row-format.ts';
-import { RowReader } from './row-reader.ts';
+import { RowReader, type ExpectedCounts } from './row-reader.ts';
 import { RowSet } from './row-set.ts';
 import { RowError, type PurgeRange, type RowSource } from './row-source.ts';
 import { SetHandle } from './set.ts';
@@ -41,7 +42,7 @@ import { StreamHandle } from './stream.ts';
 import { StringHandle } from './string-value.ts';
 import type { SliceOf } from './slice-clock.ts';
 import { TierMemory } from './tier-memory.ts';
-import { readTierMeta, writeTierMeta } from './tier-meta.ts';
+import { readTierMeta, writeTierMeta, type MetaKeyspace } from './tier-meta.ts';
 import { TreeAhead } from './tree-ahead.ts';
 import { KeyedTree } from './tree-keyed.ts';
 import type { Warmer } from './warmer.ts';
@@ -77,6 +78,9 @@ const FILTER_SHARE = 8;
 const RESERVE_SHARE = 8;
 const RESERVE_MIN = 1024 * 1024;
 const RESERVE_MAX = 64 * 1024 * 1024;
+
+/** Keyspaces that nothing leads to yet, by the database that they are for. */
+export type Staging = (Keyspace | undefined)[];
 
 export class Tier implements Store, RowSource, KeyspaceGround {
   readonly arena: Arena;
@@ -120,10 +124,17 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   private readonly keyspaces: (Keyspace | undefined)[] = [];
   private readonly dropped: Keyspace[] = [];
   private nextDatabaseId = 1;
+  readonly merger = new Merger(this);
+  /** What is being imported, by the name of the import: keyspaces that nothing leads to yet, by database. */
+  private readonly stagings = new Map<string, Staging>();
+  /** Dirty bytes of what is being imported that no cut has taken yet: a checkpoint need not begin for them. */
+  stagedDirtyBytes = 0;
 
   rows: RowWriter;
   private reader: RowReader | null = null;
   private cold: ColdStart | null = null;
+  /** To go on with when all rows have been read. */
+  private restoredMerges: Merge[] = [];
   cutSink = new ByteSink(64);
   cutRows = 0;
   cutNumber = 0;
@@ -147,7 +158,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const pages = new Pages(this.collections);
     this.deadlines = { pages, tree: new KeyedTree(pages, 2) };
     this.rows = new RowWriter(arena, this.hasher);
-    this.fetchReader = new RowReader(this, [], [], () => {});
+    this.fetchReader = new RowReader(this, [], () => {});
     this.evictor = new Evictor(this);
     this.defragmenter = new Defragmenter(this);
     this.fetcher = new RowFetcher(this);
@@ -168,7 +179,9 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   link(link: EngineLink): void {
     this.residents.link = link;
     this.applyLimit();
-    if (link.checkpoint !== null) this.warmer.start();
+    if (link.checkpoint === null) return;
+    this.warmer.start();
+    this.merger.wake();
   }
 
   /** Derives from `memory.limit` where units begin to keep a journal, eviction begins, and changes are refused. */
@@ -288,6 +301,11 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return this.databases.map(({ keyspace }) => keyspace);
   }
 
+  /** Those, and what is merged into them or staged. */
+  private living(): Keyspace[] {
+    return this.keyspaces.filter((keyspace) => keyspace?.droppedAt === 0) as Keyspace[];
+  }
+
   /** What brings in, after a start, what is in the engine. */
   get warmer(): Warmer {
     return this.keeper.warmer;
@@ -328,30 +346,93 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   flush(index: number): void {
     const database = this.databases[index];
     const keyspace = database.keyspace;
-    if (keyspace.size === 0 && keyspace.table.count === 0 && keyspace.expiry.record === 0) return;
+    const { merge } = keyspace;
+    if (merge === null && keyspace.size === 0 && keyspace.table.count === 0 && keyspace.expiry.record === 0)
+      return;
     const purges = this.purgeList.waitingLength;
+    const dropped = this.dropped.length;
     this.arena.journal?.onRollback(() => {
       this.keyspaces[database.keyspace.number] = undefined;
       database.keyspace = keyspace;
-      keyspace.droppedAt = 0;
-      this.dropped.pop();
+      for (const one of this.dropped.splice(dropped)) one.droppedAt = 0;
       this.purgeList.truncate(purges);
     });
     this.discard(keyspace);
-    database.keyspace = this.stage();
+    if (merge !== null) this.discard(merge.from);
+    database.keyspace = this.newKeyspace(this.nextDatabaseId++);
   }
 
-  /** A keyspace that no database leads to yet: it becomes one's by `adopt`, or is given up by `discard`. */
-  stage(): Keyspace {
-    return this.newKeyspace(this.nextDatabaseId++);
+  /** Keyspaces for what is imported under a name, none yet. A crash before they are published gives them up. */
+  stage(name: string): Staging {
+    const staging: Staging = [];
+    this.stagings.set(name, staging);
+    return staging;
   }
 
-  /** Makes a staged keyspace that of a database, in one step; what the database had is given up. */
-  adopt(index: number, keyspace: Keyspace): void {
-    this.flush(index);
-    const database = this.databases[index];
-    this.discard(database.keyspace);
-    database.keyspace = keyspace;
+  /** The keyspace that takes in what is imported for a database. */
+  staged(staging: Staging, index: number): Keyspace {
+    return (staging[index] ??= this.newKeyspace(this.nextDatabaseId++));
+  }
+
+  /** What was staged under a name, and is in the engine. */
+  stagedAs(name: string): Staging | undefined {
+    return this.stagings.get(name);
+  }
+
+  /**
+   * Makes what was staged under a name a part of the databases, in one step, and returns the merges that
+   * follow: none where the database was empty.
+   * @param now Unix ms: keys that were due by then do not stand in the way
+   */
+  publish(name: string, mode: ImportMode, now: number): Merge[] {
+    if (mode !== 'instead') this.refuseNameless(name);
+    const staging = this.takeStaging(name);
+    const merges: Merge[] = [];
+    if (mode === 'instead') for (let index = 0; index < this.databaseCount; index++) this.flush(index);
+    staging.forEach((keyspace, index) => {
+      if (keyspace === undefined) return;
+      const database = this.databases[index];
+      const present = database.keyspace;
+      if (!keyspace.complete) this.residents.tracking = this.residents.missing = true;
+      if (database.size === 0) {
+        this.flush(index);
+        this.discard(database.keyspace);
+        database.keyspace = keyspace;
+        return;
+      }
+      const smaller = keyspace.size <= present.size ? keyspace : present;
+      const larger = smaller === keyspace ? present : keyspace;
+      merges.push(new Merge(smaller, larger, mode === (smaller === keyspace ? 'replace' : 'skip'), now));
+      database.keyspace = larger;
+    });
+    for (const merge of merges) this.merge(merge);
+    return merges;
+  }
+
+  /** A key whose name is damaged may be any of those that are imported. */
+  private refuseNameless(name: string): void {
+    this.stagings.get(name)?.forEach((_, index) => {
+      if (this.databases[index].keyspace.nameless !== null)
+        throw new RowError(`database ${index}: the name of a key is damaged: \`ardent check\` says more`);
+    });
+  }
+
+  private merge(merge: Merge): void {
+    this.residents.tracking = this.residents.missing = true;
+    this.merger.add(merge);
+  }
+
+  /** Gives up what was staged under a name; without one all that is staged, which a crash has left. */
+  unstage(name?: string): void {
+    for (const one of name === undefined ? [...this.stagings.keys()] : [name])
+      for (const keyspace of this.takeStaging(one)) if (keyspace !== undefined) this.discard(keyspace);
+  }
+
+  private takeStaging(name: string): Staging {
+    const staging = this.stagings.get(name) ?? [];
+    this.stagings.delete(name);
+    this.stagedDirtyBytes = 0;
+    return staging;
   }
 
   /** Gives a keyspace up: nothing of it is in a cut any more, and its memory is freed in slices. */
@@ -382,6 +463,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const end = performance.now() + budgetMs;
     let expired = 0;
     for (const database of this.databases) {
+      // While keys are merged, those that are due go when somebody looks at them.
+      if ((database.keyspace.merge?.from.size ?? 0) > 0) continue;
       for (;;) {
         const removed = this.expireFirst(database, expired > 0);
         if (removed < 0) break;
@@ -426,7 +509,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   }
 
   backgroundSlice(budgetMs: number): boolean {
-    this.keeper.settle(this.served(), budgetMs);
+    this.keeper.settle(this.living(), budgetMs);
     if (this.bytesOfFilters() !== this.filterBytes) this.applyLimit();
     // What is freed under a snapshot must be kept for it.
     if ((this.arena.snapshot?.pressure ?? 0) > 0) return false;
@@ -525,7 +608,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   }
 
   get dirtyBytes(): number {
-    return this.arena.dirtyBytes;
+    return Math.max(0, this.arena.dirtyBytes - this.stagedDirtyBytes);
   }
 
   get cutBytes(): number {
@@ -539,6 +622,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
 
   beginCut(sink: ByteSink): Buffer {
     this.arena.beginCut();
+    this.stagedDirtyBytes = 0;
     this.cutNumber++;
     this.cutSink = sink;
     this.cutRows = 0;
@@ -638,44 +722,75 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.purgeList.remove(range);
   }
 
+  /** What the meta row says of the tier. */
   private meta(): Buffer {
     const { hasher, nextDatabaseId, collections } = this;
-    const sink = writeTierMeta({
-      hashKey: [hasher.key0, hasher.key1],
-      nextDatabaseId,
-      nextCollectionId: collections.nextId,
-      databases: this.served(),
+    const shown = (index: number, { id, size, expiring }: Keyspace): MetaKeyspace => ({
+      index,
+      id,
+      size,
+      expiring,
     });
-    this.purgeList.write(sink);
-    return Buffer.from(sink.written());
+    return writeTierMeta(
+      {
+        hashKey: [hasher.key0, hasher.key1],
+        nextDatabaseId,
+        nextCollectionId: collections.nextId,
+        databases: this.databases.map(({ index, keyspace }) => shown(index, keyspace)),
+        merges: this.databases.flatMap(({ index, keyspace: { merge } }) =>
+          merge === null ? [] : { ...shown(index, merge.from), wins: merge.wins, now: merge.now },
+        ),
+        stagings: [...this.stagings].map(([name, staging]) => ({
+          name,
+          keyspaces: staging.flatMap((keyspace, index) =>
+            keyspace === undefined ? [] : shown(index, keyspace),
+          ),
+        })),
+      },
+      this.purgeList,
+    );
   }
 
   restoreMeta(bytes: Uint8Array): void {
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    const meta = readTierMeta(view);
-    const { databases } = meta;
-    const beyond = databases.findIndex(({ size }, index) => size > 0 && index >= this.databaseCount);
-    if (beyond >= 0) {
-      throw new RowError(
-        `database ${beyond} has ${databases[beyond].size} keys, but only ${this.databaseCount} databases are configured`,
-      );
-    }
+    const meta = readTierMeta(bytes);
+    for (const { index, size } of [...meta.databases, ...meta.merges])
+      if (size > 0 && index >= this.databaseCount)
+        throw new RowError(
+          `database ${index} has ${size} keys, but only ${this.databaseCount} databases are configured`,
+        );
     this.hasher.rekey(...meta.hashKey);
     this.rows = new RowWriter(this.arena, this.hasher);
     this.nextDatabaseId = meta.nextDatabaseId;
     this.collections.nextId = meta.nextCollectionId;
     this.keyspaces.length = 0;
-    const expected = databases.slice(0, this.databaseCount).map(({ id, size, expiring }, index) => {
+    const expected: ExpectedCounts[] = [];
+    const restored = ({ id, size, expiring }: MetaKeyspace, name: string): Keyspace => {
       const keyspace = this.newKeyspace(id, -1);
       keyspace.table.reserve(Math.min(size, Math.floor(this.memory.limit / RESERVED_KEY_BYTES)));
-      this.databases[index].keyspace = keyspace;
-      return { index, size, expiring };
-    });
-    for (let index = expected.length; index < this.databaseCount; index++) {
+      expected.push({ keyspace, name, size, expiring });
+      return keyspace;
+    };
+    for (const said of meta.databases.slice(0, this.databaseCount))
+      this.databases[said.index].keyspace = restored(said, `database ${said.index}`);
+    for (let index = meta.databases.length; index < this.databaseCount; index++)
       this.databases[index].keyspace = this.newKeyspace(this.nextDatabaseId++);
+    const merges = meta.merges.map(
+      (said) =>
+        new Merge(
+          restored(said, `what is merged into database ${said.index}`),
+          this.databases[said.index].keyspace,
+          said.wins,
+          said.now,
+        ),
+    );
+    for (const { name, keyspaces } of meta.stagings) {
+      const staging = this.stage(name);
+      for (const said of keyspaces)
+        staging[said.index] = restored(said, `what is imported for database ${said.index}`);
     }
-    this.purgeList.read(view, meta.end);
-    this.reader = new RowReader(this, this.served(), expected, (kind, id) => this.purgeList.orphan(kind, id));
+    this.purgeList.read(meta.purges);
+    this.reader = new RowReader(this, expected, (kind, id) => this.purgeList.orphan(kind, id));
+    this.restoredMerges = merges;
   }
 
   installRow(
@@ -700,18 +815,13 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return !this.residents.missing;
   }
 
-  /** The same, looked for, in one go. */
-  hasAll(): boolean {
-    return this.isWhole || this.keeper.hasAll(this.served());
-  }
-
   leaveKeys(): ColdStart {
-    this.cold = new ColdStart(this, this.served(), this.reader!);
+    this.cold = new ColdStart(this, this.living(), this.reader!);
     return this.cold;
   }
 
   async beforeReplay(logBytes: number): Promise<void> {
-    await this.keeper.beforeReplay(this.served(), logBytes);
+    await this.keeper.beforeReplay(this.living(), logBytes);
   }
 
   recovered(): void {
@@ -720,8 +830,13 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     this.cold = null;
     if (cold === null) reader?.finish();
     else reader?.leaveKeys();
-    this.keeper.begin(this.served());
+    this.keeper.begin(this.served(), this.living());
     // Keys without a name are found by those look-ups alone that ask for more than the table.
     if (this.served().some(({ nameless }) => nameless !== null)) this.residents.tracking = true;
+    for (const merge of this.restoredMerges.splice(0)) {
+      // One that was over but for its last trace.
+      if (merge.from.size === 0) this.discard(merge.from);
+      else this.merge(merge);
+    }
   }
 }

@@ -34,13 +34,9 @@ export class Wholeness {
       !residents.testing &&
       residents.waiting === 0 &&
       arena.slabBytes <= evictor.from &&
-      this.hasAll(keyspaces, budgetMs)
+      keyspaces.every(({ complete, merge }) => complete && merge === null) &&
+      this.hasAllPages(performance.now() + budgetMs)
     );
-  }
-
-  /** Whether all keys and pages were found in memory. */
-  hasAll(keyspaces: readonly Keyspace[], budgetMs: number): boolean {
-    return keyspaces.every(({ complete }) => complete) && this.hasAllPages(performance.now() + budgetMs);
   }
 
   private hasAllPages(end: number): boolean {

@@ -276,6 +276,8 @@ export class ModelDatabase implements Database {
 
   readonly damaged = 0;
 
+  settle(): void {}
+
   damage(): void {
     throw new Error('nothing of the model is on disk');
   }

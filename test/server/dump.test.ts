@@ -26,7 +26,7 @@ import {
   startArdent,
   stops,
 } from './dump-servers.ts';
-import { connect, encodeCommand } from './harness.ts';
+import { connect, encodeCommand, type CommandLine } from './harness.ts';
 
 /** Redis's digest of the file at `file`. */
 async function digestOf(file: string): Promise<string> {
@@ -36,6 +36,13 @@ async function digestOf(file: string): Promise<string> {
   const client = await redis('--dir', its);
   return patiently(client, 'DEBUG', 'DIGEST');
 }
+
+/** Each some 100 KB of strings. */
+const filler = (count: number): CommandLine[] =>
+  Array.from({ length: count }, (_, i) => [
+    'MSET',
+    ...Array.from({ length: 100 }, (_, j) => [`fill:${i}:${j}`, String(j).repeat(500)]).flat(),
+  ]);
 
 const dump = (): string => path.join(directory, 'dump.rdb');
 const strangers = (): string[] => readdirSync(directory).filter((name) => name.startsWith('temp-'));
@@ -58,13 +65,9 @@ describe('SAVE', () => {
   it.each(['lmdb', 'rocksdb'])('includes what has left memory (%s)', async (engine) => {
     const { client } = await startArdent('--tier-memory', '8mb', '--engine', engine);
     const theirs = await redis();
-    const filler = Array.from({ length: 150 }, (_, i) => [
-      'MSET',
-      ...Array.from({ length: 100 }, (_, j) => [`fill:${i}:${j}`, String(j).repeat(500)]).flat(),
-    ]);
     for (const to of [client, theirs]) {
       await sendAll(to, dumpData(new Random(8), 100, 1000));
-      await sendAll(to, [['SELECT', 0], ...filler]);
+      await sendAll(to, [['SELECT', 0], ...filler(150)]);
     }
     expect(await patiently(client, 'INFO', 'tier')).toMatch(/tier_evicted\w*:[1-9]/);
     expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');
@@ -247,6 +250,54 @@ describe('IMPORT', () => {
     expect(await client.send('DBSIZE')).toBe(':3\r\n');
     expect(await client.send('IMPORT', file, 'NONSENSE')).toBe('-ERR syntax error\r\n');
     expect(await client.send('IMPORT', '/no/such/file', 'SKIP')).toMatch(/^-ERR \/no\/such\/file: ENOENT.*/);
+  });
+
+  it.each(['dump.rdb', 'dump.image'])(
+    'merges more than memory holds, and it is there after a kill (%s)',
+    async (name) => {
+      const its = elsewhere();
+      const theirs = await redis('--dir', its);
+      await sendAll(theirs, [...dumpData(new Random(9), 60, 1000), ['SELECT', 0], ...filler(300), ['SAVE']]);
+      let file = path.join(its, 'dump.rdb');
+      if (name === 'dump.image') {
+        const { client } = await startArdent('--dir', its);
+        await patiently(client, 'SAVE', 'image');
+        file = path.join(its, name);
+      }
+      const started = await startArdent('--tier-memory', '4mb');
+      await sendAll(started.client, [['MSET', 'fill:0:0', 'ours', 'only:ours', '1']]);
+      const reply = counts(await patiently(started.client, 'IMPORT', file, 'REPLACE'));
+      expect(reply).toMatchObject({ replaced: 1, skipped: 0 });
+      expect(await started.client.send('SET', 'fill:0:1', 'later')).toBe('+OK\r\n');
+      started.child.kill('SIGKILL');
+      await new Promise((resolve) => started.child.once('exit', resolve));
+      const { client } = await startArdent('--tier-memory', '4mb');
+      expect(await patiently(client, 'INFO', 'tier')).toMatch(/tier_complete:0/);
+      expect(readdirSync(path.join(directory, 'imports'))).toEqual([]);
+      expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');
+      await sendAll(theirs, [['MSET', 'only:ours', '1', 'fill:0:1', 'later']]);
+      expect(await digestOf(dump())).toBe(await patiently(theirs, 'DEBUG', 'DIGEST'));
+    },
+  );
+
+  it('goes on item by item when there is no room for more chunks', async () => {
+    const its = elsewhere();
+    const theirs = await redis('--dir', its);
+    const random = new Random(10);
+    const noise = (): string =>
+      Array.from({ length: 1200 }, () => random.below(2 ** 32).toString(36)).join('');
+    // Ten times as much in memory as in the file.
+    const wide = Array.from({ length: 600 }, (_, i) => ['SET', `wide:${i}`, noise() + 'x'.repeat(92_000)]);
+    await sendAll(theirs, [...dumpData(random, 60, 1000), ['SELECT', 0], ...wide, ['SAVE']]);
+    const started = await startArdent('--tier-memory', '44mb');
+    await patiently(started.client, 'IMPORT', path.join(its, 'dump.rdb'));
+    expect(await patiently(started.client, 'INFO', 'tier')).toMatch(/tier_evicted_keys:[1-9]/);
+    started.child.kill('SIGKILL');
+    await new Promise((resolve) => started.child.once('exit', resolve));
+    expect(readdirSync(path.join(directory, 'imports'))).toEqual([]);
+    const { client } = await startArdent('--tier-memory', '44mb');
+    expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');
+    expect(await digestOf(dump())).toBe(await patiently(theirs, 'DEBUG', 'DIGEST'));
   });
 
   it('names the place of damage, and loads nothing', async () => {

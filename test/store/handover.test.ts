@@ -6,7 +6,6 @@ import { ChunkInstaller } from '../../src/store/dump/chunk-installer.ts';
 import { ChunkTarget } from '../../src/store/dump/chunk-target.ts';
 import { COLLECTIONS_LENT, type Borrower, type Handover } from '../../src/store/dump/handover.ts';
 import { TwinKeyError } from '../../src/store/dump/row-installer.ts';
-import type { Keyspace } from '../../src/store/keyspace.ts';
 import { Tier } from '../../src/store/tier.ts';
 
 const CHUNK_BYTES = 256 * 1024;
@@ -16,8 +15,8 @@ const HASH_KEY = [3, 4] as const;
 /** A tier, and what makes rows for it as a thread would. */
 function pair() {
   const tier = new Tier({ hashKey: HASH_KEY, chunkBytes: CHUNK_BYTES });
-  const staged: Keyspace[] = [];
-  const installer = new ChunkInstaller(tier, (database) => (staged[database] ??= tier.stage()));
+  const staging = tier.stage('file');
+  const installer = new ChunkInstaller(tier, (database) => tier.staged(staging, database));
   const memory = new SharedArrayBuffer(24);
   const lend = (want: Parameters<ChunkInstaller['lend']>[0]): Float64Array => {
     installer.lend(want, memory);
@@ -47,7 +46,7 @@ function pair() {
       while (installer.busy) installer.go(0.01);
     }
   };
-  return { tier, staged, installer, target, take };
+  return { tier, installer, target, take };
 }
 
 const value = (i: number): string => `value ${i} `.repeat(1 + (i % 20));
@@ -77,14 +76,14 @@ function make(target: ChunkTarget): void {
 
 describe('a handover', () => {
   it('brings all values, dirty, and the tier goes on with the room in the chunks', () => {
-    const { tier, staged, installer, target, take } = pair();
+    const { tier, installer, target, take } = pair();
     // A cut before: the words of marks have changed places.
     tier.beginCut(new ByteSink(64));
     tier.endCut(true);
     make(target);
     take();
     installer.end();
-    staged.forEach((keyspace, index) => tier.adopt(index, keyspace));
+    tier.publish('file', 'new', 0);
     expect([0, 1].map((index) => tier.database(index).size)).toEqual([KEYS / 2 + KEYS / 500, KEYS / 2]);
     expect(tier.database(0).expiring).toBe(KEYS / 10);
     for (let i = 0; i < KEYS; i++) {
@@ -114,7 +113,7 @@ describe('a handover', () => {
   });
 
   it('that is given up leaves nothing, nor does a key that occurs twice', () => {
-    const { tier, staged, installer, target, take } = pair();
+    const { tier, installer, target, take } = pair();
     make(target);
     target.record(0, Slice.from('key:10'), 1, 0, 0, 0, Slice.from('again'));
     target.flush();
@@ -124,7 +123,7 @@ describe('a handover', () => {
     installer.lend('chunk', new SharedArrayBuffer(24));
     installer.lend('collections', new SharedArrayBuffer(24));
     installer.end();
-    for (const keyspace of staged) tier.discard(keyspace);
+    tier.unstage('file');
     while (tier.backgroundSlice(1000));
     expect(tier.arena.slabBytes).toBe(0);
     expect(tier.arena.dirtyBytes).toBe(0);

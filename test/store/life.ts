@@ -1,6 +1,7 @@
 /** A persistent store over a simulated disk and engine, whose rows come and go, and that logs the effects of each unit. */
 import { Slice } from '../../src/bytes/slice.ts';
 import type { Type } from '../../src/store/api.ts';
+import type { ImportMode, Merge } from '../../src/store/merge.ts';
 import { DataDirectory } from '../../src/store/data-directory.ts';
 import { PersistentStore } from '../../src/store/persistent-store.ts';
 import { SLAB_BYTES } from '../../src/store/arena.ts';
@@ -9,7 +10,10 @@ import { EngineError } from '../../src/engines/engine.ts';
 import { DiskFault, type SimulatedDisk } from './simulated-disk.ts';
 import type { SimulatedEngine } from './simulated-engine.ts';
 import { contentOf, run, type Operation } from './store-operations.ts';
-import { unit } from './unit-of-work.ts';
+import { unitOfWork as unit } from '../../src/store/unit-of-work.ts';
+
+/** What the log of a life holds: operations, and that something staged was published. */
+type Effect = Operation | ['publish', string, ImportMode, number];
 
 const PATH = '/simulated/data';
 export const DATABASES = 2;
@@ -38,7 +42,7 @@ export class Life {
   readonly engine: SimulatedEngine;
   /** Why the store could not go on. */
   fatal: Error | null = null;
-  private effects: Operation[] = [];
+  private effects: Effect[] = [];
 
   constructor(opened: PersistentStore<Tier>, disk: SimulatedDisk, engine: SimulatedEngine) {
     this.opened = opened;
@@ -67,13 +71,18 @@ export class Life {
         },
         checkpoint: { batchBytes: 20_000 },
         replay: async (payload) => {
-          for (const operation of JSON.parse(payload.utf8()) as Operation[]) {
+          for (const operation of JSON.parse(payload.utf8()) as Effect[]) {
+            if (operation[0] === 'publish') {
+              tier.publish(operation[1], operation[2], operation[3]);
+              continue;
+            }
             tier.now = 0; // takes handles back, and nothing expires by the clock
             await unit(tier, () => run(tier, operation));
           }
         },
       },
     );
+    tier.unstage();
     life = new Life(opened, disk, engine);
     return life;
   }
@@ -107,6 +116,12 @@ export class Life {
       work(effects);
       this.effects.push(...effects);
     });
+  }
+
+  publish(name: string, mode: ImportMode, now: number): Merge[] {
+    const merges = this.opened.store.publish(name, mode, now);
+    this.effects.push(['publish', name, mode, now]);
+    return merges;
   }
 
   flush(): void {

@@ -3,31 +3,13 @@ import { Slice } from '../../src/bytes/slice.ts';
 import { EngineError } from '../../src/engines/engine.ts';
 import { Type, type Store } from '../../src/store/api.ts';
 import { Hasher } from '../../src/store/hash.ts';
-import { ownedCollection } from '../../src/store/row-format.ts';
 import { ModelStore } from '../model/store.ts';
 import { DATABASES, Life } from './life.ts';
 import { Random, seeds } from './random.ts';
 import { SimulatedDisk } from './simulated-disk.ts';
-import { SimulatedEngine } from './simulated-engine.ts';
+import { ownerless, SimulatedEngine } from './simulated-engine.ts';
 import { contentOf, randomOperation, run } from './store-operations.ts';
-import { unit } from './unit-of-work.ts';
-
-/** Page rows of collections that no row names, as ids in hex. */
-function ownerless(engine: SimulatedEngine): string[] {
-  const owned = new Set<string>();
-  const pages = new Set<string>();
-  for (const [key, value] of engine.rows) {
-    if (key[0] === 'p') pages.add(Buffer.from(key, 'latin1').toString('hex', 1, 7));
-    if (key[0] !== 'k' && key[0] !== 'j' && key[0] !== 'e') continue;
-    const row = Buffer.concat([Buffer.from(key, 'latin1'), value]);
-    const id =
-      key[0] === 'e'
-        ? value.readUInt32LE(4) + value.readUInt32LE(8) * 2 ** 32
-        : ownedCollection(row, 0, key.length, row.length);
-    owned.add(id.toString(16).padStart(12, '0'));
-  }
-  return [...pages].filter((id) => !owned.has(id));
-}
+import { unitOfWork as unit } from '../../src/store/unit-of-work.ts';
 
 function contentOfModel(model: Store, now: number): string {
   model.now = now;

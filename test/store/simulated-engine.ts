@@ -18,6 +18,7 @@ import {
 } from '../../src/engines/engine.ts';
 import { unpackKeys } from '../../src/engines/packed.ts';
 import type { SimulatedDisk } from './simulated-disk.ts';
+import { ownedCollection } from '../../src/store/row-format.ts';
 
 type Row = { key: string; value: Buffer | null };
 
@@ -197,4 +198,18 @@ function pack(rows: readonly Row[]): PackedRows {
   const bytes = new ArrayBuffer(joined.length);
   new Uint8Array(bytes).set(joined);
   return { bytes, length: joined.length, rows: rows.length };
+}
+
+/** Page rows of collections that no row names, as ids in hex. */
+export function ownerless(engine: SimulatedEngine): string[] {
+  const owned = new Set<string>();
+  const pages = new Set<string>();
+  for (const [key, value] of engine.rows) {
+    if (key[0] === 'p') pages.add(Buffer.from(key, 'latin1').toString('hex', 1, 7));
+    if (key[0] !== 'k' && key[0] !== 'j' && key[0] !== 'e') continue;
+    const row = Buffer.concat([Buffer.from(key, 'latin1'), value]);
+    const id = ownedCollection(row, 0, key.length, row.length);
+    owned.add(id.toString(16).padStart(12, '0'));
+  }
+  return [...pages].filter((id) => !owned.has(id));
 }

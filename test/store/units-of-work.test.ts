@@ -6,7 +6,7 @@ import { ModelStore } from '../model/store.ts';
 import { moveChunk } from './life.ts';
 import { Random, seeds } from './random.ts';
 import { contentOf, randomOperation, run, type Operation } from './store-operations.ts';
-import { unit } from './unit-of-work.ts';
+import { unitOfWork as unit } from '../../src/store/unit-of-work.ts';
 
 const DATABASES = 2;
 

@@ -89,7 +89,10 @@ export const databaseCommands: readonly Command[] = [
     complexity: 'O(1)',
     tips: ['request_policy:all_shards', 'response_policy:agg_sum'],
     summary: 'Counts the keys of the database',
-    run: ({ db, reply }) => reply.integer(db.size),
+    run({ db, reply }) {
+      db.settle();
+      reply.integer(db.size);
+    },
   },
   {
     ...flush,

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import type { ImportCounts } from '../../store/dump/imports.ts';
 import type { DumpFormat } from '../../store/dump/dump-thread.ts';
-import type { ImportMode } from '../../store/dump/merge.ts';
+import type { ImportMode } from '../../store/merge.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
 import { DB_OUT_OF_RANGE, describe, syntaxError } from '../errors.ts';

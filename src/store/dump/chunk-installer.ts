@@ -1,5 +1,6 @@
 /** Takes chunks that are handed over into keyspaces that nothing leads to yet. */
 import { Slice } from '../../bytes/slice.ts';
+import { OutOfTierError } from '../api.ts';
 import type { CollectionRange } from '../collection-table.ts';
 import type { Keyspace } from '../keyspace.ts';
 import { FLAG_TREE } from '../record.ts';
@@ -54,10 +55,12 @@ export class ChunkInstaller {
     return this.rest !== null;
   }
 
-  /** Begins with a handover; `go` takes it in. Throws OutOfTierError. */
+  /** Begins with a handover; `go` takes it in. It may borrow, as what is in it is in memory already. Throws OutOfTierError. */
   begin(handover: Handover): void {
-    this.tier.arena.reserve(handover.slabBytes);
-    this.tier.arena.dirtyBytes += handover.dirtyBytes;
+    const { arena, evictor, memory } = this.tier;
+    if (arena.slabBytes + handover.slabBytes > evictor.most)
+      throw new OutOfTierError(`the memory tier is full (tier-memory ${memory.limit} bytes)`);
+    arena.dirtyBytes += handover.dirtyBytes;
     this.rest = handover;
     this.at = 0;
   }

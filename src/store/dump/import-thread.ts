@@ -33,8 +33,8 @@ export interface ImportStart extends Omit<RowBuilderOptions, 'size'> {
   answer: SharedArrayBuffer;
 }
 
-/** A handover or a run of items is taken in: the next may come. */
-export type ToImportThread = 'taken';
+/** A handover or a run of items is taken in: the next may come. Or: what was read will be in the engine, and no copy is needed. */
+export type ToImportThread = 'taken' | 'no copy';
 
 export interface ImportedCounts {
   keys: number;
@@ -68,7 +68,12 @@ const port = parentPort!;
 const start = workerData as ImportStart;
 let underWay = 0;
 let wake: (() => void) | null = null;
-port.on('message', () => {
+let source: Source | null = null;
+port.on('message', (message: ToImportThread) => {
+  if (message === 'no copy') {
+    void source?.dropCopy();
+    return;
+  }
   underWay--;
   wake?.();
 });
@@ -104,9 +109,11 @@ class Source implements ImageSource {
   readonly size: number;
   done = 0;
   private readonly fd: number;
-  private readonly copy: DumpFile | null = null;
+  private copy: DumpFile | null = null;
+  /** What is being written to the copy. */
+  private writing: Promise<unknown> = Promise.resolve();
   /** Another name of the same file, instead of a copy; null: there is none. */
-  private readonly link: string | null = null;
+  private link: string | null = null;
 
   constructor() {
     const { copy } = start;
@@ -144,7 +151,9 @@ class Source implements ImageSource {
       if (bytesRead === 0) break;
       filled += bytesRead;
     }
-    await this.copy?.writeLater(into.subarray(0, filled), at);
+    const written = this.copy?.writeLater(into.subarray(0, filled), at);
+    this.writing = Promise.allSettled([this.writing, written]);
+    await written;
     return filled;
   }
 
@@ -168,15 +177,21 @@ class Source implements ImageSource {
   }
 
   async complete(): Promise<void> {
-    await this.copy?.commit();
-    if (this.link === null) return;
+    const { copy, link } = this;
+    this.copy = this.link = null;
+    await copy?.commit();
+    if (link === null) return;
     await syncFile(this.fd);
-    syncDirectory(path.dirname(this.link));
+    syncDirectory(path.dirname(link));
   }
 
-  async abandon(): Promise<void> {
-    await this.copy?.abandon();
-    if (this.link !== null) rmSync(this.link, { force: true });
+  /** Removes the copy, or the link; the file can be read on. */
+  async dropCopy(): Promise<void> {
+    const { copy, link } = this;
+    this.copy = this.link = null;
+    if (link !== null) rmSync(link, { force: true });
+    await this.writing;
+    await copy?.abandon();
   }
 
   close(): void {
@@ -185,14 +200,14 @@ class Source implements ImageSource {
 }
 
 async function run(): Promise<void> {
-  const source = new Source();
+  source = new Source();
   try {
     const target = start.chunks ? chunks() : items();
     const counts = await (source.isImage ? readImage(source, target) : readRdb(source, target));
     await source.complete();
     post({ end: { ...counts, bytes: source.size } });
   } catch (error) {
-    await source.abandon();
+    await source.dropCopy();
     throw error;
   } finally {
     source.close();

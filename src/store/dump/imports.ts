@@ -1,29 +1,35 @@
 /**
  * IMPORT: a dump's keys come into keyspaces that nothing leads to, and become the databases' in one step.
  *
- * The file itself makes it durable. It is copied into the data directory and synced while it is read; the
- * log then needs to say only that this copy was imported here. A crash before that leaves nothing but a
- * file to be removed; after it the start reads the copy again. When a checkpoint holds
- * what was imported the copy goes.
+ * What makes it durable is one of two. While all that was loaded is in memory, the file itself: it is copied into
+ * the data directory and synced while it is read, and the log then needs to say only that this copy was
+ * imported here; the start reads it again, until a checkpoint holds what was imported. Where memory does not
+ * suffice, checkpoints bring the loaded rows into the engine while there come more, and what is clean
+ * leaves memory. The meta row names those keyspaces, so that a start after a crash gives them up. When a
+ * last checkpoint has all of them the log says that they are the databases' now, and no copy is needed.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { RowFault, type WorkingSet } from '../api.ts';
 import type { Keyspace } from '../keyspace.ts';
+import type { ImportMode, Merge } from '../merge.ts';
+import type { Tier } from '../tier.ts';
 import { ChunkInstaller } from './chunk-installer.ts';
 import { removeTemporary, syncDirectory, temporaryName } from './dump-file.ts';
 import { newAnswer, type Handover } from './handover.ts';
 import type { FromImportThread, ImportStart, ToImportThread } from './import-thread.ts';
-import { meets, mergeStaged, type ImportMode, type Merged } from './merge.ts';
 import type { CompactLimits } from './row-builder.ts';
 import { RowInstaller } from './row-installer.ts';
 import { threadUrl } from './save-slabs.ts';
-import type { Tier } from '../tier.ts';
 
 const DIRECTORY = 'imports';
 /** CPU time of a slice of taking keys in. */
 const SLICE_MS = 5;
+/** Taking in waits while it would slow writers down by more. */
+const WRITER_DELAY_MS = 1;
+const WAIT_MS = 10;
 
 export interface ImportSource {
   path: string;
@@ -34,62 +40,84 @@ export interface ImportSource {
   now: number;
 }
 
-export interface ImportCounts extends Merged {
+export interface ImportCounts {
   keys: number;
   /** Left out, because their time was over. */
   expired: number;
   /** Values of modules, left out. */
   modules: number;
   bytes: number;
+  /** Keys that were there already and have the imported value now, or have kept their own. */
+  replaced: number;
+  skipped: number;
 }
 
-/** What the thread sends to be taken in, chunks or items, which go on at `pos`. */
-type Coming = Handover | { items: ArrayBuffer; length: number; pos: number };
+/** What an import has to do with checkpoints. */
+export interface ImportPace {
+  /** What writers are held up for. */
+  writerDelayMs: () => number;
+  /** Lets no checkpoint begin until what it returns is called. */
+  holdCheckpoints: () => () => void;
+}
+
+/** Before there are checkpoints, and writers. */
+const UNPACED: ImportPace = { writerDelayMs: () => 0, holdCheckpoints: () => () => {} };
+
+/** What the thread sends to be taken in. */
+type Coming = Handover | { items: ArrayBuffer; length: number };
 
 /** One import, until it is committed or given up. */
 export class Import {
-  /** Name of the copy in the data directory. */
+  /** Name of the copy in the data directory, and of what is staged. */
   readonly id: string;
   readonly source: ImportSource;
-  /** Everything has been read and checked, and the copy is on disk. */
+  /** Everything has been read and checked, the copy is on disk, and `commit` may follow. */
   readonly loaded: Promise<void>;
   /** Part of the file that is read, 0 to 1. */
   fraction = 0;
   private readonly tier: Tier;
-  /** By database; undefined where the file has no keys. */
-  private readonly staged: (Keyspace | undefined)[] = [];
   private readonly rows: RowInstaller;
   private readonly chunks: ChunkInstaller;
   private readonly worker: Worker;
   private readonly answer = newAnswer();
+  private readonly pace: ImportPace;
   private readonly waiting: Coming[] = [];
-  private scheduled = false;
-  private counts: Omit<ImportCounts, keyof Merged> | null = null;
+  private wake: () => void = () => {};
+  private counts: Omit<ImportCounts, 'replaced' | 'skipped'> | null = null;
+  private failure: Error | null = null;
   private over = false;
-  private settle!: { resolve: () => void; reject: (error: Error) => void };
+  /** Cuts begun before anything was loaded. */
+  private readonly cuts: number;
+  private copied: boolean;
+  /** A cut between taking over chunks and what is in them would write wrong rows: set as long as chunks may come. */
+  private release: (() => void) | null = null;
 
   constructor(
     tier: Tier,
     id: string,
     source: ImportSource,
     thread: Pick<ImportStart, 'copy' | 'links' | 'checksum' | 'limits' | 'spill'>,
+    pace: ImportPace,
   ) {
     this.tier = tier;
     this.id = id;
     this.source = source;
-    const stagedFor = (database: number): Keyspace => (this.staged[database] ??= tier.stage());
+    this.pace = pace;
+    this.cuts = tier.cutNumber;
+    this.copied = thread.copy !== null;
+    const staging = tier.stage(id);
+    const stagedFor = (database: number): Keyspace => tier.staged(staging, database);
     this.rows = new RowInstaller(tier, stagedFor);
     this.chunks = new ChunkInstaller(tier, stagedFor);
-    this.loaded = new Promise((resolve, reject) => {
-      this.settle = { resolve, reject };
-    });
+    const chunks = this.takesChunks();
+    if (chunks) this.release = pace.holdCheckpoints();
     const start: ImportStart = {
       ...thread,
       path: source.path,
       answer: this.answer,
       hashKey: [tier.hasher.key0, tier.hasher.key1],
       chunkBytes: tier.arena.chunkBytes,
-      chunks: this.takesChunks(),
+      chunks,
       now: source.now,
       database: source.database,
       databases: tier.databaseCount,
@@ -104,6 +132,14 @@ export class Import {
     });
     this.worker.on('error', (error) => this.abandon(error));
     this.worker.on('exit', () => this.abandon(new Error('the thread of the import has ended')));
+    this.loaded = this.load();
+    // Who waits for it is told.
+    this.loaded.catch((error: unknown) => this.abandon(error as Error));
+  }
+
+  /** Some of it may be in the engine, and out of memory: all of it must be in the engine before `commit`. */
+  get isInEngine(): boolean {
+    return this.tier.cutNumber > this.cuts;
   }
 
   /** Whole chunks are worth it for a file that fills some, where there is room for all of it. */
@@ -123,111 +159,142 @@ export class Import {
   private receive(message: FromImportThread): void {
     if ('want' in message) {
       this.chunks.lend(message.want, this.answer);
-    } else if ('error' in message) {
-      throw new Error(message.error);
-    } else if ('end' in message) {
-      this.counts = message.end;
-      this.schedule();
-    } else if ('handover' in message) {
-      this.waiting.push(message.handover);
-      this.schedule();
-    } else if ('items' in message) {
-      this.waiting.push({ ...message, pos: 0 });
-      this.schedule();
-    } else {
-      this.fraction = message.size === 0 ? 1 : message.done / message.size;
+      return;
     }
+    if ('error' in message) throw new Error(message.error);
+    if ('end' in message) this.counts = message.end;
+    else if ('handover' in message) this.waiting.push(message.handover);
+    else if ('items' in message) this.waiting.push(message);
+    else this.fraction = message.size === 0 ? 1 : message.done / message.size;
+    this.wake();
   }
 
-  private schedule(): void {
-    if (this.scheduled) return;
-    this.scheduled = true;
-    setImmediate(() => {
-      this.scheduled = false;
-      try {
-        this.slice();
-      } catch (error) {
-        if (this.over) this.schedule();
-        else this.abandon(error as Error);
-      }
-    });
-  }
-
-  private slice(): void {
-    const { waiting } = this;
-    if (!this.over && waiting.length > 0 && this.take(waiting[0])) {
-      waiting.shift();
-      this.worker.postMessage('taken' satisfies ToImportThread);
+  private async load(): Promise<void> {
+    for (;;) {
+      const coming = await this.next();
+      if (coming === null) break;
+      if ('items' in coming) await this.takeItems(coming);
+      else await this.takeChunks(coming);
+      this.post('taken');
     }
-    if (this.over) this.discard();
-    else if (waiting.length > 0) this.schedule();
-    else if (this.counts !== null) this.settle.resolve();
+    this.rows.end();
   }
 
-  /** Before `commit`: keys can be merged only with keys that are in memory. */
-  async ready(): Promise<void> {
-    await this.loaded;
-    const { staged, source, tier } = this;
-    if (source.mode !== 'instead' && meets(tier, staged)) await tier.warmer.finish();
+  private post(message: ToImportThread): void {
+    this.worker.postMessage(message);
   }
 
-  /** Whether that was all of it. */
-  private take(coming: Coming): boolean {
-    if ('items' in coming) {
-      coming.pos = this.rows.take(coming.items, coming.pos, coming.length, SLICE_MS);
-      return coming.pos >= coming.length;
-    }
+  /** What the thread has sent next; null: there is no more. Rejects when the import is over. */
+  private async next(): Promise<Coming | null> {
+    while (this.waiting.length === 0 && this.counts === null && this.failure === null)
+      await new Promise<void>((resolve) => (this.wake = resolve));
+    this.stopIfOver();
+    return this.waiting.shift() ?? null;
+  }
+
+  private stopIfOver(): void {
+    if (this.failure !== null) throw this.failure;
+  }
+
+  /** Takes chunks over, in slices. What has begun is brought to its end, also when the import is given up: it can be freed when it is all there. */
+  private async takeChunks(handover: Handover): Promise<void> {
     const { chunks } = this;
-    if (!chunks.busy) chunks.begin(coming);
-    chunks.go(SLICE_MS);
-    return !chunks.busy;
+    this.staged(() => chunks.begin(handover));
+    while (chunks.busy) {
+      await new Promise((resolve) => setImmediate(resolve));
+      try {
+        this.staged(() => chunks.go(SLICE_MS));
+      } catch (error) {
+        this.abandon(error as Error);
+      }
+    }
+    if (this.failure !== null) this.discard();
+    this.stopIfOver();
+  }
+
+  /** Takes items in, in slices; no chunks come after them. */
+  private async takeItems({ items, length }: { items: ArrayBuffer; length: number }): Promise<void> {
+    const { rows, tier } = this;
+    let set: WorkingSet | null = null;
+    this.endChunks();
+    rows.open(items, length);
+    try {
+      while (!rows.done) {
+        await this.turn();
+        try {
+          this.staged(() => rows.take(set, SLICE_MS));
+        } catch (error) {
+          if (!(error instanceof RowFault)) throw error;
+          set ??= tier.workingSet();
+          await set.fetch();
+        }
+        this.stopIfOver();
+      }
+    } finally {
+      set?.release();
+    }
+  }
+
+  /** Until others have had their turn, and there is room. */
+  private async turn(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    this.stopIfOver();
+    if (!this.isInEngine) return;
+    if (this.copied) this.post('no copy');
+    this.copied = false;
+    while (this.pace.writerDelayMs() > WRITER_DELAY_MS) {
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+      this.stopIfOver();
+    }
+    await this.tier.evictor.relax();
+    this.stopIfOver();
+  }
+
+  /** Does work whose dirty bytes are no reason for a checkpoint, as long as none has been begun. */
+  private staged(work: () => void): void {
+    const { tier } = this;
+    const dirty = tier.arena.dirtyBytes;
+    try {
+      work();
+    } finally {
+      if (!this.isInEngine) tier.stagedDirtyBytes += tier.arena.dirtyBytes - dirty;
+    }
   }
 
   /** Makes what was loaded a part of the databases, in one step. The log must then say so. */
-  commit(): ImportCounts {
-    const { memory } = this.tier;
-    const { limit } = memory;
-    // Half a merge would be worse than a little more memory than allowed, for a moment.
-    memory.limit = Infinity;
-    let merged: Merged;
-    try {
-      merged = mergeStaged(this.tier, this.staged, this.source.mode);
-    } finally {
-      memory.limit = limit;
-    }
+  commit(): { counts: ImportCounts; merges: Merge[] } {
+    const merges = this.tier.publish(this.id, this.source.mode, this.source.now);
     this.finish();
-    this.chunks.end();
-    return { ...this.counts!, ...merged };
+    this.endChunks();
+    return { counts: { ...this.counts!, replaced: 0, skipped: 0 }, merges };
   }
 
   /** Gives it up: soon nothing of it is left in memory. */
   abandon(reason = new Error('given up')): void {
     if (this.over) return;
+    this.failure = reason;
     this.finish();
-    this.discard();
-    this.settle.reject(reason);
+    if (!this.chunks.busy) this.discard();
+    this.wake();
   }
 
   private discard(): void {
-    const { chunks, staged } = this;
     this.waiting.length = 0;
-    // What has begun to be taken over can be freed when it is all there.
-    if (chunks.busy) {
-      try {
-        chunks.go(SLICE_MS);
-      } catch {
-        // why it is given up is told already
-      }
-      this.schedule();
-      return;
-    }
-    chunks.end();
-    for (const keyspace of staged.splice(0)) if (keyspace !== undefined) this.tier.discard(keyspace);
+    this.rows.end();
+    this.tier.unstage(this.id);
+    this.endChunks();
   }
 
   private finish(): void {
     this.over = true;
     void this.worker.terminate();
+  }
+
+  /** No more chunks come. */
+  private endChunks(): void {
+    this.chunks.end();
+    this.release?.();
+    this.release = null;
   }
 }
 
@@ -265,32 +332,42 @@ export class Imports {
     return temporaryName(this.file(`${id}.pages`));
   }
 
+  /** Resolves when nothing of what was imported has still to be merged with what was there. */
+  merged(): Promise<void> {
+    return this.tier.merger.idle();
+  }
+
   /** Begins to load a file; nothing of it is seen before `commit`. */
-  begin(source: ImportSource, checksum: boolean): Import {
+  begin(source: ImportSource, checksum: boolean, pace: ImportPace): Import {
     if (!existsSync(this.directory)) {
       mkdirSync(this.directory, { recursive: true, mode: 0o750 });
       syncDirectory(path.dirname(this.directory));
     }
     const id = `${randomBytes(8).toString('hex')}${path.extname(source.path) === '.image' ? '.image' : '.rdb'}`;
-    const loading = new Import(this.tier, id, source, {
+    const thread = {
       copy: this.file(id),
       links: this.isOwn(source.path),
       spill: this.spill(id),
       checksum,
       limits: this.limits(),
-    });
-    return loading;
+    };
+    return new Import(this.tier, id, source, thread, pace);
   }
 
-  /** The log says that this copy was imported here: loads it again. */
+  /** The log says that this was imported here: what the engine has of it is published, or the copy loaded again. */
   async replay(id: string, source: Omit<ImportSource, 'path'>): Promise<void> {
+    if (this.tier.stagedAs(id) !== undefined) {
+      this.tier.publish(id, source.mode, source.now);
+      return;
+    }
     const loading = new Import(
       this.tier,
       id,
       { ...source, path: this.file(id) },
       { copy: null, links: false, spill: this.spill(id), checksum: true, limits: this.limits() },
+      UNPACED,
     );
-    await loading.ready();
+    await loading.loaded;
     loading.commit();
     this.keep(id);
   }
@@ -310,10 +387,12 @@ export class Imports {
   /** An import was given up: its copy is of no use. */
   forget(id: string): void {
     rmSync(this.file(id), { force: true });
+    rmSync(temporaryName(this.file(id)), { force: true });
   }
 
   /** After a start: removes what no log entry has asked for. */
   clean(): void {
+    this.tier.unstage();
     if (!existsSync(this.directory)) return;
     removeTemporary(this.directory);
     for (const name of readdirSync(this.directory)) if (!this.unsettled.has(name)) this.forget(name);

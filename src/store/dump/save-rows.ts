@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import { readMeta } from '../meta-row.ts';
 import type { PersistentStore } from '../persistent-store.ts';
-import { databasesOfMeta } from '../tier-meta.ts';
+import { databasesOfMeta, readTierMeta } from '../tier-meta.ts';
 import type { Tier } from '../tier.ts';
 import { temporaryName } from './dump-file.ts';
 import type { DumpStart, FromDumpThread } from './dump-thread.ts';
@@ -35,19 +35,27 @@ export class RowSave implements DumpUnderWay {
     const { checkpointer, engine } = this.store;
     const { hasher } = this.store.store;
     const began = performance.now();
-    await checkpointer.checkpoint();
-    // Whichever checkpoint was the last, the engine is as at its cut, until the view is taken.
-    await checkpointer.hold();
-    let held = true;
+    // Rows of databases that are being merged are in two places.
+    let held = false;
     const release = (): void => {
       if (held) checkpointer.release();
       held = false;
     };
     try {
-      const meta = await readMeta(engine);
-      if (meta === null) throw new Error('the engine has no checkpoint');
-      if (this.abandoned) throw new Error('given up');
-      const databases = databasesOfMeta(meta.tier);
+      let tier: Uint8Array;
+      do {
+        release();
+        await this.store.store.merger.idle();
+        await checkpointer.checkpoint();
+        // Whichever checkpoint was the last, the engine is as at its cut, until the view is taken.
+        await checkpointer.hold();
+        held = true;
+        const row = await readMeta(engine);
+        if (row === null) throw new Error('the engine has no checkpoint');
+        ({ tier } = row);
+        if (this.abandoned) throw new Error('given up');
+      } while (readTierMeta(tier).merges.length > 0);
+      const databases = databasesOfMeta(tier);
       const port = engine.connect();
       const start: DumpStart = {
         path: options.path,

@@ -1,7 +1,10 @@
-import { RowFault, type Store, type WorkingSet } from '../../src/store/api.ts';
+import { RowFault, type Store, type WorkingSet } from './api.ts';
 
-/** Does the work as one unit, again and again until nothing is missing; returns how often it was rolled back. */
-export async function unit(store: Store, work: () => void): Promise<number> {
+/**
+ * Does work that no client waits for as one unit, again and again until nothing that it needs is missing;
+ * returns how often it was rolled back. Rejects with what the work throws.
+ */
+export async function unitOfWork(store: Store, work: () => void): Promise<number> {
   let set: WorkingSet | null = null;
   try {
     for (;;) {
