@@ -25,13 +25,13 @@ async function check(...flags: string[]): Promise<{ code: number | null; output:
   return { code: await process.ended, output: process.output() };
 }
 
-/** Changes a bit of the meta row or its copy: those have a version of 1, and one of the tier's part. */
+/** Changes a bit of the meta row or its copy: those have version 1, and 2 of the tier's part. */
 function damageMeta(key: 'm' | 'M'): void {
   const file = path.join(directory.path, 'engine', 'data-000001.mdb');
   const content = readFileSync(file);
   let found = 0;
   for (let at = content.indexOf(key); at >= 0; at = content.indexOf(key, at + 1)) {
-    if (at + 42 > content.length || content.readUInt32LE(at + 5) !== 1 || content[at + 41] !== 1) continue;
+    if (at + 42 > content.length || content.readUInt32LE(at + 5) !== 1 || content[at + 41] !== 2) continue;
     content[at + 20] ^= 1;
     found++;
   }
