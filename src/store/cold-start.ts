@@ -53,7 +53,7 @@ export class ColdStart {
     for (const keyspace of this.reader.unorderedOf(this.keyspaces)) {
       keyspace.expiry.drop();
       this.remade = keyspace;
-      for (const kind of [RowKind.LongKey, RowKind.Key]) yield hashRange(kind, keyspace.id, 0, 2 ** 32);
+      for (const kind of [RowKind.LongKey, RowKind.Key]) yield hashRange(kind, keyspace.id);
     }
     return undefined;
   }

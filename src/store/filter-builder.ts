@@ -63,7 +63,7 @@ export class FilterBuilder {
   }
 
   private async addRows(keyspace: Keyspace, { engine }: EngineLink, kind: number): Promise<void> {
-    const range = { ...hashRange(kind, keyspace.id, 0, 2 ** 32), chunkBytes: CHUNK_BYTES, keysOnly: true };
+    const range = { ...hashRange(kind, keyspace.id), chunkBytes: CHUNK_BYTES, keysOnly: true };
     for await (const { walk } of rowPass(engine, this.residents, range)) {
       while (walk.next()) {
         if (!keyspace.away.found(walk.bytes.readInt32BE(walk.keyStart + EXPIRY_ROW_BYTES))) return;

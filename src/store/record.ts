@@ -109,6 +109,18 @@ export function writeRecord(
   return ref;
 }
 
+/** Writes the first words of a tree's root: its slot and the id of its collection. */
+export function writeRoot(view: DataView, start: number, slot: number, id: number): void {
+  view.setInt32(start, slot, true);
+  view.setInt32(start + 4, id | 0, true);
+  view.setInt32(start + 8, Math.floor(id / 2 ** 32), true);
+}
+
+/** The id of the collection whose tree's root begins there. */
+export function collectionOfRoot(view: DataView, start: number): number {
+  return view.getUint32(start + 4, true) + view.getUint32(start + 8, true) * 2 ** 32;
+}
+
 /** What values are made in and of; the tier. */
 export interface Ground {
   readonly arena: Arena;
@@ -231,14 +243,11 @@ export class ValueRef {
     this.resize(TREE_PREFIX_BYTES + descriptorBytes);
     const { arena, collections } = this.ground;
     const slot = collections.open(this.ref);
-    const id = collections.id[slot];
     this.i32[(this.ref & arena.unitMask) << 2] |= FLAG_TREE;
     this.isTree = true;
     const word = this.start >>> 2;
     this.i32.fill(0, word, (this.start + this.length + 3) >>> 2);
-    this.i32[word] = slot;
-    this.i32[word + 1] = id | 0;
-    this.i32[word + 2] = Math.floor(id / 2 ** 32);
+    writeRoot(this.view, this.start, slot, collections.id[slot]);
   }
 
   /**

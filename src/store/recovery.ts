@@ -20,15 +20,13 @@ import { MetaRowError, readMeta, type Meta } from './meta-row.ts';
 import { positionOfRedoName } from './redo-format.ts';
 import { verifyRedo, type RedoFile } from './redo.ts';
 import type { EngineLink } from './residents.ts';
-import { RowError, type RowSource } from './row-source.ts';
+import { DAMAGED_NAMED_MAX, damagedRowsMessage, NAMELESS, RowError, type RowSource } from './row-source.ts';
 import { RowWalk } from './row-walk.ts';
 
 /** CPU time between two turns of the event loop. */
 const SLICE_MS = 5;
 /** Rows between two looks at the clock. */
 const ROWS_PER_LOOK = 128;
-/** Damaged rows are all counted, and so many named. */
-const DAMAGED_NAMED_MAX = 20;
 const SCAN_CHUNK_BYTES = 1024 * 1024;
 /** Keys have at least one byte. */
 const FIRST_KEY = Uint8Array.of(0);
@@ -216,8 +214,7 @@ async function loadRows(options: RecoveryOptions, hasMeta: boolean, slicer: Slic
   options.onProgress?.({ step: 'load', done: loaded.rows, total: loaded.rows });
   if (loaded.damaged > 0) {
     options.onWarning?.(
-      `${loaded.damaged} damaged rows: the values that they belong to are not served, DEL removes them; ` +
-        `\`ardent check ${directory.path}\` names all`,
+      `${damagedRowsMessage(loaded.damaged)}; \`ardent check ${directory.path}\` names all`,
     );
   }
   return loaded.rows;
@@ -242,7 +239,7 @@ async function loadRange(
         if (++loaded.damaged <= DAMAGED_NAMED_MAX) {
           options.onWarning?.(
             `${options.directory.engineDirectory}: row ${walk.name} is damaged: ${error.message}` +
-              (known ? '' : '; it does not tell its key, which is found when it is asked for'),
+              (known ? '' : NAMELESS),
           );
         }
       }

@@ -11,7 +11,7 @@ import type { DataDirectory } from './data-directory.ts';
 import type { Disk } from './disk.ts';
 import { Hasher } from './hash.ts';
 import { copyAside } from './log-repair.ts';
-import { decodeMeta, isMetaRow } from './meta-row.ts';
+import { decodeMeta, isMetaRow, writeMeta } from './meta-row.ts';
 import {
   REDO_CHUNK_ENTRY_BYTES,
   REDO_FOOTER_BYTES,
@@ -22,10 +22,9 @@ import {
 } from './redo-format.ts';
 import { RedoWriter } from './redo.ts';
 import {
+  isMetaKey,
   KEY_ROW_PREFIX,
   MAX_ROW_KEY_BYTES,
-  META_COPY_KEY,
-  META_KEY,
   PAGE_ROW_BYTES,
   RowKind,
   VALUE_FLAG_DAMAGED,
@@ -85,8 +84,7 @@ export async function saveRedo(
     writer.drain();
     if (writer.full) await writer.room();
   }
-  writer.row(META_COPY_KEY, meta);
-  writer.row(META_KEY, meta);
+  writeMeta(writer, meta);
   await writer.commit();
   const { soundRows, damagedRows, lostBytes } = saver;
   return { soundRows, damagedRows, lostBytes, aside };
@@ -116,9 +114,8 @@ function chunksOf(file: Buffer): { start: number; end: number; sound: boolean }[
 /** The value of a meta row that stands in the file, by its own checksum; the last one. */
 function findMeta(file: Buffer, end: number): Buffer | null {
   for (let at = end - ROW_HEADER_BYTES - 1; at >= REDO_HEADER_BYTES; at--) {
-    const kind = file[at + ROW_HEADER_BYTES];
-    if ((kind !== META_KEY[0] && kind !== META_COPY_KEY[0]) || file.readUInt32LE(at) !== 1) continue;
     const start = at + ROW_HEADER_BYTES + 1;
+    if (!isMetaKey(file, start - 1, start) || file.readUInt32LE(at) !== 1) continue;
     const valueEnd = start + file.readUInt32LE(at + 4);
     if (valueEnd > end) continue;
     const value = file.subarray(start, valueEnd);
@@ -168,7 +165,7 @@ class RowSaver {
   private row(start: number, valueStart: number, end: number, deleted: boolean, sound: boolean): boolean {
     const { file, writer } = this;
     const row = file.subarray(start, valueStart);
-    if (row.length === 1 && (row[0] === META_KEY[0] || row[0] === META_COPY_KEY[0])) return true;
+    if (isMetaKey(file, start, valueStart)) return true;
     if (sound) {
       this.soundRows++;
       writer.row(row, deleted ? null : file.subarray(valueStart, end));

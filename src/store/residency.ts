@@ -3,26 +3,10 @@
  * filters of absent keys, and the end of it all when everything is there.
  */
 import type { Residency } from './api.ts';
-import type { Arena } from './arena.ts';
-import type { CollectionTable } from './collection-table.ts';
-import type { Evictor } from './evictor.ts';
 import { FilterBuilder } from './filter-builder.ts';
-import type { Hasher } from './hash.ts';
 import type { Keyspace } from './keyspace.ts';
-import type { Residents } from './residents.ts';
-import type { RowFetcher } from './row-fetcher.ts';
-import { Warmer } from './warmer.ts';
+import { Warmer, type WarmerGround } from './warmer.ts';
 import { Wholeness } from './wholeness.ts';
-
-export interface ResidencyGround {
-  readonly arena: Arena;
-  readonly collections: CollectionTable;
-  readonly residents: Residents;
-  readonly evictor: Evictor;
-  readonly fetcher: RowFetcher;
-  readonly hasher: Hasher;
-  keyspaceOf(record: number): Keyspace;
-}
 
 /** A log shorter than this is replayed with the keys that it names fetched. */
 const FETCHED_LOG_BYTES = 4 * 1024 * 1024;
@@ -34,11 +18,11 @@ const LOG_BYTES_A_KEY = 8;
 
 export class ResidencyKeeper {
   readonly warmer: Warmer;
-  private readonly ground: ResidencyGround;
+  private readonly ground: WarmerGround;
   private readonly filterBuilder: FilterBuilder;
   private readonly wholeness: Wholeness;
 
-  constructor(ground: ResidencyGround) {
+  constructor(ground: WarmerGround) {
     this.ground = ground;
     this.warmer = new Warmer(ground);
     this.filterBuilder = new FilterBuilder(ground.residents);

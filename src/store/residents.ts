@@ -9,7 +9,7 @@ import type { Arena } from './arena.ts';
 import type { OnSlice } from './checkpoint.ts';
 import type { Keyspace } from './keyspace.ts';
 import type { RowSet } from './row-set.ts';
-import { RowError } from './row-source.ts';
+import { DAMAGED_NAMED_MAX, RowError } from './row-source.ts';
 import type { RowWant } from './row-want.ts';
 
 /** What rows are fetched from, and who is told of what is found there. */
@@ -23,9 +23,6 @@ export interface EngineLink {
   readonly onLost?: (what: string) => void;
   readonly onSlice?: OnSlice;
 }
-
-/** Damaged rows are all counted, and so many named. */
-const DAMAGED_NAMED_MAX = 20;
 
 export class Residents {
   /** Look-ups must ask here: something is not in memory or may leave it, or a test wants faults. */

@@ -35,6 +35,11 @@ export const RowKind = {
 export const META_KEY = Buffer.from('m');
 export const META_COPY_KEY = Buffer.from('M');
 
+/** Whether a row's key, at bytes [start, end), is that of the meta row or of its copy. */
+export function isMetaKey(bytes: Uint8Array, start: number, end: number): boolean {
+  return end - start === 1 && (bytes[start] === META_KEY[0] || bytes[start] === META_COPY_KEY[0]);
+}
+
 /** Longer keys stand in the value of their row, which is named by 96 bits of hash. LMDB's keys end at 1,978 bytes. */
 export const MAX_ROW_KEY_BYTES = 1024;
 
@@ -62,14 +67,13 @@ export function pageRowKey(collectionId: number, number: number): Buffer {
 
 /** Id of the collection whose root is in a key's or expiry index's row, [start, valueStart) and [valueStart, end); 0 when there is none. */
 export function ownedCollection(row: Buffer, start: number, valueStart: number, end: number): number {
-  if (row[start] === RowKind.ExpiryIndex)
-    return end - valueStart < TREE_PREFIX_BYTES
-      ? 0
-      : row.readUInt32LE(valueStart + 4) + row.readUInt32LE(valueStart + 8) * 2 ** 32;
-  if (end - valueStart < VALUE_HEADER_BYTES || (row[valueStart + 1] & VALUE_FLAG_TREE) === 0) return 0;
-  let at = valueStart + VALUE_HEADER_BYTES;
-  if ((row[valueStart + 1] & VALUE_FLAG_DEADLINE) !== 0) at += 8;
-  if (row[start] === RowKind.LongKey) at += end - at < 4 ? end : 4 + row.readUInt32LE(at);
+  let at = valueStart;
+  if (row[start] !== RowKind.ExpiryIndex) {
+    if (end - at < VALUE_HEADER_BYTES || (row[at + 1] & VALUE_FLAG_TREE) === 0) return 0;
+    at += VALUE_HEADER_BYTES;
+    if ((row[valueStart + 1] & VALUE_FLAG_DEADLINE) !== 0) at += 8;
+    if (row[start] === RowKind.LongKey) at += end - at < 4 ? end : 4 + row.readUInt32LE(at);
+  }
   return end - at < TREE_PREFIX_BYTES ? 0 : row.readUInt32LE(at + 4) + row.readUInt32LE(at + 8) * 2 ** 32;
 }
 
@@ -90,8 +94,8 @@ export function pageRange(collectionId: number): Range {
   return { start: pageRowKey(collectionId, 0), end: pageRowKey(collectionId + 1, 0) };
 }
 
-/** The rows of one kind of a database's keys whose hashes, unsigned, are in [from, to). */
-export function hashRange(kind: number, databaseId: number, from: number, to: number): Range {
+/** The rows of one kind of a database's keys, those whose hashes, unsigned, are in [from, to). */
+export function hashRange(kind: number, databaseId: number, from = 0, to = 2 ** 32): Range {
   return {
     start: hashPrefix(kind, databaseId, from),
     end:

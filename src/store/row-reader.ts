@@ -13,6 +13,7 @@ import type { NamelessRow } from './nameless-rows.ts';
 import { HEADER_BYTES, pageRowBytes } from './page.ts';
 import { Type } from './api.ts';
 import {
+  collectionOfRoot,
   FLAG_TREE,
   NEXT_PAGE_WORD,
   TREE_PREFIX_BYTES,
@@ -272,7 +273,7 @@ export class RowReader {
     }
     const ref = keyspace.install(key, hash, type, payload, encoding, deadline, loading);
     if (tree) {
-      const id = view.getUint32(pos + 4, true) + view.getUint32(pos + 8, true) * 2 ** 32;
+      const id = collectionOfRoot(view, pos);
       const slot = this.openCollection(keyspace, ref, id);
       if (loading) this.slots.set(id, slot);
     }
@@ -302,7 +303,7 @@ export class RowReader {
     this.payload.set(this.memory, view, keyLength, end);
     const ref = keyspace.expiry.install(this.payload);
     if (ref === 0) throw this.wrong(keyLength, 'value cut off');
-    const id = view.getUint32(keyLength + 4, true) + view.getUint32(keyLength + 8, true) * 2 ** 32;
+    const id = collectionOfRoot(view, keyLength);
     this.slots.set(id, this.openCollection(keyspace, ref, id));
   }
 

@@ -84,6 +84,16 @@ export interface RowSource {
   link?(link: EngineLink): void;
 }
 
+/** Damaged rows are all counted, and so many named. */
+export const DAMAGED_NAMED_MAX = 20;
+/** What is added to the name of a damaged row that does not tell its key. */
+export const NAMELESS = '; it does not tell its key, which is found when it is asked for';
+
+/** What becomes of values with so many damaged rows. */
+export function damagedRowsMessage(rows: number): string {
+  return `${rows} damaged rows: the values that they belong to are not served, DEL removes them`;
+}
+
 /** A row of the engine that cannot be what was written. */
 export class RowError extends Error {
   override readonly name = 'RowError';

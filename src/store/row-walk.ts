@@ -1,7 +1,7 @@
 /** Goes over the rows of a chunk that an engine's scan has read, all but the meta row and its copy. */
 import { viewOf } from '../bytes/slice.ts';
 import { DAMAGED_LENGTH, type PackedRows } from '../engines/engine.ts';
-import { META_COPY_KEY, META_KEY } from './row-format.ts';
+import { isMetaKey } from './row-format.ts';
 
 export class RowWalk {
   readonly bytes: Buffer;
@@ -32,7 +32,7 @@ export class RowWalk {
       this.valueStart = this.keyStart + view.getUint32(this.end, true);
       this.damaged = valueLength === DAMAGED_LENGTH;
       this.end = this.valueStart + (this.damaged ? 0 : valueLength);
-      if (this.valueStart - this.keyStart !== META_KEY.length || !isMeta(bytes[this.keyStart])) return true;
+      if (!isMetaKey(bytes, this.keyStart, this.valueStart)) return true;
     }
     return false;
   }
@@ -41,8 +41,4 @@ export class RowWalk {
   get name(): string {
     return this.bytes.hexSlice(this.keyStart, this.valueStart);
   }
-}
-
-function isMeta(kind: number): boolean {
-  return kind === META_KEY[0] || kind === META_COPY_KEY[0];
 }

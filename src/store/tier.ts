@@ -29,6 +29,7 @@ import {
   TYPE_MASK,
   TYPE_SHIFT,
   TYPE_SYSTEM,
+  writeRoot,
 } from './record.ts';
 import { ResidencyKeeper } from './residency.ts';
 import { Residents, type EngineLink } from './residents.ts';
@@ -570,9 +571,7 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     const prefix = word + (payloadOffset(i32[word]) >>> 2);
     this.wantPages(from, i32[prefix + NEXT_PAGE_WORD]);
     arena.reserve(collections.resident[from] * PAGE_BYTES);
-    i32[prefix] = slot;
-    i32[prefix + 1] = collections.id[slot] | 0;
-    i32[prefix + 2] = Math.floor(collections.id[slot] / 2 ** 32);
+    writeRoot(arena.view[record >>> arena.chunkShift], prefix << 2, slot, collections.id[slot]);
     collections.forEachPage(from, (number, ref) => {
       const free = arena.sizeOf(ref) < PAGE_BYTES;
       const copy = free ? arena.alloc(HEADER_BYTES) : arena.allocPage();

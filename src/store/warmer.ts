@@ -18,6 +18,7 @@ import type { EngineLink, Residents } from './residents.ts';
 import type { PageWant, RowFetcher } from './row-fetcher.ts';
 import { EXPIRY_ROW_BYTES, hashRange, KEY_ROW_PREFIX, kindRange, RowKind } from './row-format.ts';
 import { rowPass } from './row-pass.ts';
+import { damagedRowsMessage, NAMELESS } from './row-source.ts';
 import type { RowWalk } from './row-walk.ts';
 import { SliceClock } from './slice-clock.ts';
 
@@ -35,6 +36,7 @@ const NUMBERS_A_LOOK = 1000;
 /** Room that there must be for a slice or a call: eviction must not begin for what is read ahead of any need. */
 const ROOM_BYTES = 1024 * 1024;
 
+/** What work on the whole of the data needs of the tier. */
 export interface WarmerGround {
   readonly arena: Arena;
   readonly collections: CollectionTable;
@@ -122,9 +124,7 @@ export class Warmer {
     this.strays.clear();
     link.onNotice?.(
       `warm-up: ${this.rows} rows in ${(this.elapsedMs / 1000).toFixed(1)} s, ${outcome}` +
-        (residents.damagedRows > 0
-          ? `; ${residents.damagedRows} damaged rows: the values that they belong to are not served, DEL removes them`
-          : ''),
+        (residents.damagedRows > 0 ? `; ${damagedRowsMessage(residents.damagedRows)}` : ''),
     );
   }
 
@@ -168,7 +168,7 @@ export class Warmer {
     const { residents } = this.ground;
     const known = [RowKind.ExpiryIndex, RowKind.Meta, RowKind.Page].map(kindRange);
     for (const { id } of this.keyspaces)
-      for (const kind of [RowKind.LongKey, RowKind.Key]) known.push(hashRange(kind, id, 0, 2 ** 32));
+      for (const kind of [RowKind.LongKey, RowKind.Key]) known.push(hashRange(kind, id));
     known.sort((a, b) => Buffer.compare(a.start, b.start));
     const rows: NamelessRow[] = [];
     let start: Uint8Array = Uint8Array.of(0);
@@ -193,7 +193,7 @@ export class Warmer {
   private stray(walk: RowWalk, told: number): NamelessRow {
     const { residents, hasher } = this.ground;
     const row = Buffer.from(walk.bytes.subarray(walk.keyStart, walk.valueStart));
-    residents.damaged(walk.name, '; it does not tell its key, which is found when it is asked for');
+    residents.damaged(walk.name, NAMELESS);
     const hashes =
       row[0] === RowKind.LongKey ? [told] : [hasher.hash32(Slice.from(row.subarray(KEY_ROW_PREFIX))), told];
     return { row, hashes };
@@ -213,7 +213,7 @@ export class Warmer {
     const { residents } = this.ground;
     const ready = (): Promise<void> => this.unpaused();
     const chunkBytes = this.urgent ? URGENT_CHUNK_BYTES : CHUNK_BYTES;
-    const range = { ...hashRange(kind, keyspace.id, 0, 2 ** 32), chunkBytes, ready };
+    const range = { ...hashRange(kind, keyspace.id), chunkBytes, ready };
     for await (const { walk, applied } of rowPass(engine, residents, range)) {
       while (walk.left) {
         await rest(this.urgent ? 0 : this.load.restAfter(this.clock.elapsedMs));

@@ -60,8 +60,11 @@ function make(target: ChunkTarget): void {
       const name = Slice.from('scratch');
       target.tier.beginCommand();
       for (let element = 0; element < 500; element++)
-        target.scratch.list(name, true).pushRight(Slice.from(`element ${i} ${element}`));
-      const { keyspace } = target.scratch;
+        target.tier
+          .database(0)
+          .list(name, true)
+          .pushRight(Slice.from(`element ${i} ${element}`));
+      const { keyspace } = target.tier.database(0);
       const hash = target.tier.hasher.hash32(name);
       const ref = keyspace.table.find(hash, name.view, name.start, name.end);
       const payload = new Slice();

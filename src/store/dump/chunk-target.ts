@@ -1,8 +1,7 @@
 /** Makes records and pages in chunks that a tier takes over: see `handover.ts`. */
 import type { Slice } from '../../bytes/slice.ts';
 import { PAGE_BYTES } from '../arena.ts';
-import type { TierDatabase } from '../database.ts';
-import { FLAG_TREE, writeRecord } from '../record.ts';
+import { FLAG_TREE, writeRecord, writeRoot } from '../record.ts';
 import { Tier } from '../tier.ts';
 import type { Borrower, HandedKeys, Handover } from './handover.ts';
 import type { RowTarget } from './row-target.ts';
@@ -95,10 +94,6 @@ export class ChunkTarget implements RowTarget {
     this.expected.set(database, (this.expected.get(database) ?? 0) + keys);
   }
 
-  get scratch(): TierDatabase {
-    return this.tier.database(0);
-  }
-
   private keysOf(database: number): Keys {
     let keys = this.keys.get(database);
     if (keys === undefined) {
@@ -142,11 +137,7 @@ export class ChunkTarget implements RowTarget {
   openTree(payload: Slice): number {
     const { collections } = this.tier;
     const slot = collections.open(0);
-    const id = collections.id[slot];
-    const { view, start } = payload;
-    view.setInt32(start, slot, true);
-    view.setInt32(start + 4, id | 0, true);
-    view.setInt32(start + 8, Math.floor(id / 2 ** 32), true);
+    writeRoot(payload.view, payload.start, slot, collections.id[slot]);
     return slot;
   }
 

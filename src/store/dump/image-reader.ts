@@ -21,7 +21,7 @@ import {
 import { ImageSlabs, SlabRows, type SlabRoom, type SlabTaker } from './image-slabs.ts';
 import { RowBuilder, type RowBuilderOptions } from './row-builder.ts';
 import { ITEM_PAGE, ITEM_RECORD, PAGE_ITEM_BYTES, RECORD_ITEM_BYTES } from './row-items.ts';
-import { RowPass } from './row-pass.ts';
+import { ImageRows } from './image-rows.ts';
 import type { RowTarget } from './row-target.ts';
 
 /** Chunks that are being read while one is taken. */
@@ -55,7 +55,7 @@ export class ImageReader {
   private readonly source: ImageSource;
   private readonly options: RowBuilderOptions;
   private readonly builder: RowBuilder;
-  private readonly pass: RowPass;
+  private readonly pass: ImageRows;
   private readonly slabs: SlabTaker;
   private readonly payload = new Slice();
   /** Type of the tree whose pages come. */
@@ -73,7 +73,7 @@ export class ImageReader {
     this.header = this.guard(0, () => this.readHeader());
     const { hashKey } = this.header;
     const foreign = hashKey[0] !== hasher.key0 || hashKey[1] !== hasher.key1;
-    this.pass = new RowPass(options, this.builder, foreign);
+    this.pass = new ImageRows(options, this.builder, foreign);
     this.slabs =
       target instanceof ChunkTarget
         ? new ImageSlabs(options, target, foreign ? this.builder : null)

@@ -17,6 +17,7 @@ import {
   RECORD_HEADER_BYTES,
   TYPE_MASK,
   TYPE_SHIFT,
+  writeRoot,
 } from '../record.ts';
 import type { ImageDatabase } from './image-format.ts';
 import { PageSpill } from './page-spill.ts';
@@ -207,10 +208,7 @@ export class ImageSlabs implements SlabTaker {
       slot = this.slotOf(i32[at]);
       if (collections.record[slot] !== 0) throw new Damage('two trees are one');
       collections.setRecord(slot, ref);
-      const id = collections.id[slot];
-      i32[at] = slot;
-      i32[at + 1] = id | 0;
-      i32[at + 2] = Math.floor(id / 2 ** 32);
+      writeRoot(arena.view[chunk], at << 2, slot, collections.id[slot]);
       if (this.builder !== null && type !== Type.String && type !== Type.List) {
         this.foreign.push(ref, database);
         return true;
@@ -251,7 +249,7 @@ export class ImageSlabs implements SlabTaker {
       const record = collections.record[slot];
       // Of a collection that was dropped, or of a value that is left out.
       if (record === 0) collections.drop(slot);
-      else if (collections.resident[slot] !== this.target.scratch.keyspace.nextPage(record) - 1)
+      else if (collections.resident[slot] !== this.target.tier.database(0).keyspace.nextPage(record) - 1)
         throw new Damage('not all pages of a tree are there');
     }
     for (let i = 0; i < this.foreign.length; i += 2) this.makeAnew(this.foreign[i], this.foreign[i + 1]);
@@ -262,7 +260,7 @@ export class ImageSlabs implements SlabTaker {
   private makeAnew(ref: number, database: number): void {
     const { target, payload } = this;
     const { arena, collections } = target.tier;
-    const { keyspace } = target.scratch;
+    const { keyspace } = target.tier.database(0);
     const values = (this.values ??= new ValueExport(this.builder!));
     const slot = keyspace.collection(ref);
     const type = keyspace.type(ref);

@@ -1,7 +1,6 @@
 /** Passes records and pages on as items, which RowInstaller takes in one by one: where they may not all fit into memory. */
 import { ByteSink } from '../../bytes/sink.ts';
 import type { Slice } from '../../bytes/slice.ts';
-import type { TierDatabase } from '../database.ts';
 import { Tier } from '../tier.ts';
 import { RowItems } from './row-items.ts';
 import { PAGES_FOLLOW, type RowTarget } from './row-target.ts';
@@ -20,10 +19,6 @@ export class ItemTarget implements RowTarget {
       send(full.u8.buffer as ArrayBuffer, full.pos);
       return new ByteSink(MESSAGE_BYTES * 2);
     });
-  }
-
-  get scratch(): TierDatabase {
-    return this.tier.database(0);
   }
 
   expect(): void {

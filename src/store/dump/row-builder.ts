@@ -82,7 +82,7 @@ export class RowBuilder extends RdbVisitor {
   /** Where what is not packed is put together. Handles that it has lent before are taken back. */
   private get scratch(): TierDatabase {
     this.target.tier.beginCommand();
-    return this.target.scratch;
+    return this.target.tier.database(0);
   }
 
   override resize(db: number, keys: number): void {
@@ -354,7 +354,7 @@ export class RowBuilder extends RdbVisitor {
   /** Passes on the value in the scratch database, and gives it up there. */
   private fromScratch(): void {
     const { target, name, payload } = this;
-    const { keyspace } = target.scratch;
+    const { keyspace } = target.tier.database(0);
     const hash = target.tier.hasher.hash32(name);
     const ref = keyspace.table.find(hash, name.view, name.start, name.end);
     const isTree = (keyspace.head(ref) & FLAG_TREE) !== 0;

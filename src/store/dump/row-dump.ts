@@ -16,6 +16,7 @@ import {
   VALUE_FLAG_TREE,
   VALUE_HEADER_BYTES,
 } from '../row-format.ts';
+import { collectionOfRoot } from '../record.ts';
 import { RowError } from '../row-source.ts';
 import type { RowSink } from './row-sink.ts';
 import type { DumpedDatabase } from './slab-reader.ts';
@@ -124,7 +125,7 @@ export class RowDump {
   private keepRoot(type: number, u8: Buffer, view: DataView, start: number, end: number): void {
     const { roots } = this;
     const { key } = this.values;
-    const id = view.getUint32(start + 4, true) + view.getUint32(start + 8, true) * 2 ** 32;
+    const id = collectionOfRoot(view, start);
     this.rootOf.set(id, roots.pos);
     roots.u32(type | (this.values.encoding << 8));
     roots.u32(key.db);

@@ -3,7 +3,7 @@ import { Slice, viewOf } from '../../bytes/slice.ts';
 import { PAGE_BYTES } from '../arena.ts';
 import type { WorkingSet } from '../api.ts';
 import type { Keyspace } from '../keyspace.ts';
-import { FLAG_TREE } from '../record.ts';
+import { FLAG_TREE, writeRoot } from '../record.ts';
 import type { Tier } from '../tier.ts';
 import { ITEM_RECORD, PAGE_ITEM_BYTES, RECORD_ITEM_BYTES } from './row-items.ts';
 
@@ -154,13 +154,10 @@ export class RowInstaller {
   private openTree(keyspace: Keyspace, ref: number): void {
     const { arena, collections } = this.tier;
     const slot = collections.open(ref);
-    const id = collections.id[slot];
     const i32 = arena.i32[ref >>> arena.chunkShift];
     i32[(ref & arena.unitMask) << 2] |= FLAG_TREE;
-    const word = keyspace.payloadWord(ref);
-    i32[word] = slot;
-    i32[word + 1] = id | 0;
-    i32[word + 2] = Math.floor(id / 2 ** 32);
+    const root = keyspace.payloadWord(ref) << 2;
+    writeRoot(arena.view[ref >>> arena.chunkShift], root, slot, collections.id[slot]);
     this.slot = slot;
   }
 

@@ -1,16 +1,13 @@
 /** Where the records and pages go that a file is read for. */
 import type { Slice } from '../../bytes/slice.ts';
-import type { TierDatabase } from '../database.ts';
 import type { Tier } from '../tier.ts';
 
 /** A tree whose pages follow its record. */
 export const PAGES_FOLLOW = -1;
 
 export interface RowTarget {
-  /** Where values are put together. */
+  /** Where values are put together, in its first database, which is empty between two keys. */
   readonly tier: Tier;
-  /** A database of it, empty between two keys. */
-  readonly scratch: TierDatabase;
   /** So many keys of a database, at most, will come. */
   expect(database: number, keys: number): void;
   /** Between two keys: passes on what was made if that is enough; returns where the next key goes. */

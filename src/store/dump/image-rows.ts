@@ -16,7 +16,7 @@ import { ValueExport } from './value-export.ts';
 /** What is done with the pages that come. */
 const Pages = { Pass: 0, Rebuild: 1, Drop: 2, Refuse: 3 } as const;
 
-export class RowPass implements RowSink {
+export class ImageRows implements RowSink {
   readonly key = new RdbKey();
   encoding = 0;
   readonly counts = { keys: 0, expired: 0 };
