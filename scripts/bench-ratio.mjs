@@ -10,7 +10,10 @@
  * and rewrites of the append-only file have long begun. All of it takes about 40 minutes.
  *
  *   npm run bench:ratio -- [--rows SET,GET,SUSTAINED] [--pipelines 1,16] [--repeats 3] [--seconds 3]
- *                          [--engines lmdb,leveldb,rocksdb] [--json FILE]
+ *                          [--engines lmdb,leveldb,rocksdb] [--baseline DIR] [--json FILE]
+ *
+ * `--baseline DIR`: a built checkout of another version; its server with each engine stands beside
+ * ours, named "lmdb before", and a third ratio, ours to it, is printed: what a change costs or gains.
  */
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -47,6 +50,7 @@ const { values: options } = parseArgs({
     repeats: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '3' },
     engines: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
+    baseline: { type: 'string' },
     json: { type: 'string' },
     help: { type: 'boolean', short: 'h' },
   },
@@ -260,12 +264,14 @@ const rows = wanted.filter((row) => row !== SUSTAINED);
 const engines = options.engines.split(',').filter(Boolean);
 const repeats = Number(options.repeats);
 const seconds = Number(options.seconds);
-const main = new URL('../dist/cli/main.js', import.meta.url).pathname;
+const main = 'dist/cli/main.js';
+const checkouts = [['', new URL('..', import.meta.url).pathname]];
+if (options.baseline) checkouts.push([' before', options.baseline]);
 const bare = new URL('../dist/bench/bare-responder.js', import.meta.url).pathname;
 
-for (const engine of engines) {
-  await start(engine, process.execPath, (port, dir) => [
-    main, 'server', '--engine', engine, '--port', String(port), '--dir', path.join(dir, 'data'),
+for (const [engine, [suffix, checkout]] of engines.flatMap((e) => checkouts.map((c) => [e, c]))) {
+  await start(engine + suffix, process.execPath, (port, dir) => [
+    path.join(checkout, main), 'server', '--engine', engine, '--port', String(port), '--dir', path.join(dir, 'data'),
     '--appendfsync', 'everysec', '--tier-memory', '4gb',
     // By the bytes that change, not by the time in which the server stands still while others are measured.
     '--checkpoint-age', '3600',
@@ -294,15 +300,16 @@ function print(entry) {
     return `${(rate / 1000).toFixed(1)} (${cpu})${clientBusy > 0.9 ? '*' : ' '}`.padStart(cellWidth);
   });
   console.log([entry.row.padEnd(width), ...cells].join(''));
-  const ratios = measured.map(({ name }) =>
-    `${ratioTo(entry, name, 'redis')} / ${ratioTo(entry, name, 'redis aof')} `.padStart(cellWidth),
-  );
+  const ratios = measured.map(({ name }) => {
+    const bases = ['redis', 'redis aof', `${name} before`].filter((base) => base in entry.servers);
+    return `${bases.map((base) => ratioTo(entry, name, base)).join(' / ')} `.padStart(cellWidth);
+  });
   console.log([''.padEnd(width), ...ratios].join(''));
 }
 
 const heading = (text, measured) =>
   console.log(
-    `\n${text}: thousand requests/s (CPU us/request: event loop + other threads); ratios to redis / redis aof\n` +
+    `\n${text}: thousand requests/s (CPU us/request: event loop + other threads); ratios to redis / redis aof${options.baseline ? ' / before' : ''}\n` +
       ['row'.padEnd(width), ...measured.map(({ name }) => name.padStart(cellWidth))].join(''),
   );
 
