@@ -59,8 +59,9 @@ class LevelDb implements Binding {
       const pace = new Pace();
       const rows = new RowCursor(batch);
       while (rows.advance()) {
-        if (rows.value === undefined) chained.del(rows.key);
-        else chained.put(rows.key, rows.value);
+        const { key, value } = rows;
+        if (value === undefined) chained.del(key);
+        else chained.put(key, value);
         if (pace.spent) await pace.turn();
       }
     } catch (error) {

@@ -2,7 +2,30 @@ import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { open, type RootDatabase } from 'lmdb';
 import type { Site } from './binding.ts';
 
-export type Lmdb = RootDatabase<Buffer, Buffer>;
+export type Lmdb = RootDatabase<Buffer, Bytes>;
+
+/**
+ * A key or a value for lmdb-js. With `start` and `end` it is these bytes of the Buffer, whose memory begins
+ * where the Buffer does: one object then serves for all rows of a batch, and no view is made for each. Of
+ * values lmdb-js knows this itself (its encoders hand them over so), of keys by `KEYS`.
+ */
+export type Bytes = Buffer & { start?: number; end?: number };
+
+/** Where a range begins that has no other beginning: lmdb-js would pass over what it takes for its own. */
+export const FIRST_KEY = Buffer.of(0);
+
+/** Keys as they are, ordered as memcmp. */
+const KEYS = {
+  writeKey(key: Bytes, target: Buffer, at: number): number {
+    const { start = 0, end = key.length } = key;
+    // By this error lmdb-js finds that it needs more memory.
+    if (end - start > target.length - at) throw new RangeError(`no room for a key of ${end - start} bytes`);
+    for (let from = start; from < end; from++) target[at++] = key[from];
+    return at;
+  },
+  readKey: (source: Buffer, start: number, end: number): Buffer =>
+    Uint8Array.prototype.slice.call(source, start, end) as Buffer,
+};
 
 /** What lmdb's getStats gives, as far as it is used here; its types leave it open. */
 export interface LmdbStats {
@@ -42,7 +65,7 @@ export function openLmdbFile(
   } else if (bytes > 0 || !create) checkFile(path, bytes);
   const limit = options['map-size'] as number;
   return open<Buffer, Buffer>(path, {
-    keyEncoding: 'binary',
+    keyEncoder: KEYS,
     encoding: 'binary',
     noSubdir: true,
     overlappingSync: false,

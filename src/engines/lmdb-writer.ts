@@ -6,7 +6,7 @@ import { formatSize } from '../bytes/size.ts';
 import type { Site } from './binding.ts';
 import { EngineError, type PackedBatch } from './engine.ts';
 import { syncPath } from './files.ts';
-import { lmdbBytes, lmdbStats, openLmdbFile } from './lmdb-file.ts';
+import { FIRST_KEY, lmdbBytes, lmdbStats, openLmdbFile, type Bytes } from './lmdb-file.ts';
 import { RowCursor } from './packed.ts';
 import { stepBack } from './thread-priority.ts';
 
@@ -37,22 +37,30 @@ const COPY_BYTES = 16 * 1024 ** 2;
 
 function write(batch: PackedBatch): void {
   const rows = new RowCursor(batch);
-  let puts = 0;
-  while (rows.advance()) if (rows.value !== undefined) puts++;
-  if (puts > 0) checkSpace(batch.length);
-  const again = new RowCursor(batch);
+  const key: Bytes = Buffer.from(batch.bytes);
+  const value: Bytes = Buffer.from(batch.bytes);
+  if (!onlyDeletes(batch)) checkSpace(batch.length);
   try {
     db.transactionSync(() => {
-      while (again.advance()) {
+      while (rows.advance()) {
         if (Atomics.load(abandonedWord, 0) !== 0)
           throw new Error('the write was given up: the engine is closed');
-        if (again.value === undefined) db.removeSync(again.key);
-        else db.putSync(again.key, again.value);
+        key.start = rows.keyStart;
+        key.end = value.start = rows.keyEnd;
+        value.end = rows.valueEnd;
+        if (rows.deleted) db.removeSync(key);
+        else db.putSync(key, value);
       }
     });
   } catch (error) {
     throw diskIsFull(batch.length) ? new Error('no space left on device', { cause: error }) : error;
   }
+}
+
+function onlyDeletes(batch: PackedBatch): boolean {
+  const rows = new RowCursor(batch);
+  while (rows.advance()) if (!rows.deleted) return false;
+  return true;
 }
 
 /** A file system without room for all of a write takes a part of it; LMDB calls that an I/O error. */
@@ -84,7 +92,7 @@ async function compact(to: string): Promise<void> {
   const unfinished = `${to}.new`;
   for (const left of [unfinished, `${unfinished}-lock`]) await rm(left, { force: true });
   const copy = openLmdbFile(unfinished, options, true, true);
-  const rows = db.getRange()[Symbol.iterator]();
+  const rows = db.getRange({ start: FIRST_KEY })[Symbol.iterator]();
   for (let done = false; !done;) {
     copy.transactionSync(() => {
       for (let bytes = 0; bytes < COPY_BYTES && !done;) {

@@ -7,7 +7,7 @@ import type { Binding, Scan, Site } from './binding.ts';
 import { deleteScanned } from './delete.ts';
 import { EngineError, type PackedBatch, type PackedKeys, type PackedRows, type Range } from './engine.ts';
 import { syncPath } from './files.ts';
-import { lmdbBytes, lmdbStats, openLmdbFile, type Lmdb } from './lmdb-file.ts';
+import { FIRST_KEY, lmdbBytes, lmdbStats, openLmdbFile, type Lmdb } from './lmdb-file.ts';
 import type { WriterReply, WriterRequest, WriterStart } from './lmdb-writer.ts';
 import { RowPacker, unpackKeys } from './packed.ts';
 import { Pace } from './pace.ts';
@@ -15,6 +15,12 @@ import { Pace } from './pace.ts';
 /** Data files are numbered: a compaction makes the next one. The highest number is the database. */
 const FIRST_FILE = 1;
 const DATA_FILE = /^data-(\d{6})\.mdb$/;
+
+/**
+ * Bytes of keys deleted in one transaction. Each waits for the disk twice, so they are few; the pages that one
+ * changes, up to half as many as rows, are copied to memory until then.
+ */
+const DELETE_BYTES = 256 * 1024;
 
 function dataFile(directory: string, number: number): string {
   return join(directory, `data-${String(number).padStart(6, '0')}.mdb`);
@@ -182,7 +188,7 @@ class LmdbBinding implements Binding {
       },
       close: () => Promise.resolve(),
     };
-    await deleteScanned(first, (batch) => this.site.writes.run(() => this.write(batch)));
+    await deleteScanned(first, (batch) => this.site.writes.run(() => this.write(batch)), DELETE_BYTES);
     return found;
   }
 
@@ -253,7 +259,7 @@ class LmdbScan implements Scan {
     this.keysOnly = keysOnly;
     const bounds = {
       // LMDB has no empty key to start at.
-      ...(range.start.length > 0 && { start: Buffer.from(range.start) }),
+      start: range.start.length > 0 ? Buffer.from(range.start) : FIRST_KEY,
       ...(range.end && { end: Buffer.from(range.end) }),
       transaction: this.transaction,
     };

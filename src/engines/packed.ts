@@ -78,21 +78,23 @@ export class RowPacker {
   }
 }
 
-/** Walks over packed rows in place. */
+/** Walks over packed rows in place, without an object for a row. */
 export class RowCursor {
-  private readonly memory: Buffer;
+  /** The rows' memory, from its offset 0. */
+  readonly memory: Buffer;
+  /** Where in it the current row's key and value are: [keyStart, keyEnd), [keyEnd, valueEnd). */
+  keyStart = 0;
+  keyEnd = 0;
+  valueEnd = 0;
+  /** The current row is a deletion or an absent row. */
+  deleted = false;
   private readonly view: DataView;
   private readonly end: number;
-  private next = 0;
-  /** The current row's key, and its value: undefined is a deletion or an absent row. */
-  key: Buffer;
-  value: Buffer | undefined;
 
   constructor(packed: PackedBatch) {
     this.memory = Buffer.from(packed.bytes, 0, packed.length);
     this.view = viewOf(packed.bytes);
     this.end = packed.length;
-    this.key = this.memory.subarray(0, 0);
   }
 
   /**
@@ -101,7 +103,7 @@ export class RowCursor {
    * that was read damaged
    */
   advance(): boolean {
-    const start = this.next;
+    const start = this.valueEnd;
     if (start === this.end) return false;
     const keyStart = start + ROW_HEADER;
     if (keyStart > this.end) throw tornRow(start);
@@ -114,14 +116,26 @@ export class RowCursor {
         `row ${this.memory.toString('hex', keyStart, keyEnd)} is not as it was written; restore it from a backup`,
       );
     }
-    const end = valueLength === DELETE_LENGTH ? keyEnd : keyEnd + valueLength;
-    if (end > this.end || keyLength < KEY_BYTES_MIN || keyLength > KEY_BYTES_MAX) {
+    const deleted = valueLength === DELETE_LENGTH;
+    const valueEnd = deleted ? keyEnd : keyEnd + valueLength;
+    if (valueEnd > this.end || keyLength < KEY_BYTES_MIN || keyLength > KEY_BYTES_MAX) {
       throw tornRow(start);
     }
-    this.key = this.memory.subarray(keyStart, keyEnd);
-    this.value = valueLength === DELETE_LENGTH ? undefined : this.memory.subarray(keyEnd, end);
-    this.next = end;
+    this.keyStart = keyStart;
+    this.keyEnd = keyEnd;
+    this.valueEnd = valueEnd;
+    this.deleted = deleted;
     return true;
+  }
+
+  /** A view of the current row's key. */
+  get key(): Buffer {
+    return this.memory.subarray(this.keyStart, this.keyEnd);
+  }
+
+  /** A view of its value; undefined is a deletion or an absent row. */
+  get value(): Buffer | undefined {
+    return this.deleted ? undefined : this.memory.subarray(this.keyEnd, this.valueEnd);
   }
 }
 

@@ -82,8 +82,9 @@ class RocksBinding implements Binding {
       const pace = new Pace();
       const rows = new RowCursor(batch);
       while (rows.advance()) {
-        if (rows.value === undefined) native.tryDelete(rows.key);
-        else native.tryPut(rows.key, rows.value);
+        const { key, value } = rows;
+        if (value === undefined) native.tryDelete(key);
+        else native.tryPut(key, value);
         if (pace.spent) await pace.turn();
       }
       await native.flush();
