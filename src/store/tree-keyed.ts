@@ -221,6 +221,22 @@ export class KeyedTree extends SearchTree {
     }
   }
 
+  /** Removes the entries that `doomed` names, which is asked with the cursor at each of them, in their order. */
+  removeWhere(doomed: () => boolean): void {
+    for (let rank = 0; this.select(rank);) {
+      this.selected = -1;
+      const entries = this.entries(this.leaf);
+      const begin = this.slot;
+      while (this.slot < entries && !doomed()) this.slot++;
+      const first = this.slot;
+      while (this.slot < entries && doomed()) this.slot++;
+      const run = this.slot - first;
+      this.slot = first;
+      rank += first - begin;
+      if (run > 0) this.removeRun(run);
+    }
+  }
+
   private dropData(ref: number, data: number): void {
     const { arena } = this;
     const w = (ref & arena.unitMask) << 2;

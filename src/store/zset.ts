@@ -9,6 +9,9 @@ import { joinScore, scoreWords, splitScore, stepAbove } from './score.ts';
 import type { TreeCheck } from './tree-check.ts';
 import { KeyedTree, NO_VALUE } from './tree-keyed.ts';
 
+/** A range of ranks that is at least this part of all is removed in one walk over all members. */
+const WALK_SHARE = 16;
+
 /** Bytes of the score before a packed member. */
 const SCORE_BYTES = 8;
 
@@ -234,17 +237,51 @@ export class ZSetHandle extends Collection implements ZSet {
       this.packed.remove(this.packed.offset(rank), run);
       return;
     }
+    if (run * WALK_SHARE >= this.size) this.removeByWalk(rank, run);
+    else this.removeOneByOne(rank, run);
+    this.byScore.removeRange(rank, run);
+    this.save();
+  }
+
+  /** Looks up each member of a range of ranks, and removes it from the tree by member. */
+  private removeOneByOne(rank: number, count: number): void {
     const { byScore, byMember, member } = this;
     byScore.select(rank);
-    for (let left = run; ;) {
+    for (let left = count; ;) {
       byScore.key(member);
       this.findMember(member);
       byMember.remove();
       if (--left === 0) break;
       byScore.next();
     }
-    byScore.removeRange(rank, run);
-    this.save();
+  }
+
+  /** The same by going through the tree by member from one end to the other: its order has nothing to do with ranks. */
+  private removeByWalk(rank: number, count: number): void {
+    const { byMember, member } = this;
+    const first = this.bound(rank);
+    const last = this.bound(rank + count - 1);
+    byMember.removeWhere(() => {
+      const high = byMember.payload(0);
+      const low = byMember.payload(1);
+      const fromFirst = high === first.high ? low - first.low : high - first.high;
+      const fromLast = high === last.high ? low - last.low : high - last.high;
+      if (fromFirst < 0 || fromLast > 0) return false;
+      if (fromFirst > 0 && fromLast < 0) return true;
+      byMember.key(member);
+      return (
+        (fromFirst > 0 || member.compare(first.member) >= 0) &&
+        (fromLast < 0 || member.compare(last.member) <= 0)
+      );
+    });
+  }
+
+  /** What stands at a rank: the words of the score, which are in its order, and a copy of the member. */
+  private bound(rank: number): { high: number; low: number; member: Slice } {
+    const { byScore, member } = this;
+    byScore.select(rank);
+    byScore.key(member);
+    return { high: byScore.wordAt(0), low: byScore.wordAt(1), member: member.clone() };
   }
 
   forEachFrom(rank: number, step: 1 | -1, visit: (member: Slice, score: number) => boolean): void {

@@ -64,8 +64,10 @@ describe('zset', () => {
               expect(zset.remove(slice)).toBe(scores.delete(member));
             } else if (random.below(10) === 0) {
               const rank = random.below(zset.size + 1);
-              const gone = sorted().slice(rank, rank + 25);
-              zset.removeRange(rank, 25);
+              // Few and many of all are removed in different ways.
+              const count = random.below(2) === 0 ? 10 : random.below(zset.size + 1);
+              const gone = sorted().slice(rank, rank + count);
+              zset.removeRange(rank, count);
               for (const each of gone) scores.delete(each.member);
             }
             open();
