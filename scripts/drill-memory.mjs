@@ -112,9 +112,9 @@ const tierMemory = smallTier ?? Math.ceil((3 * keys + ttlKeys) * (valueSize + KE
 const share = Math.min(1, keys / 5_000_000);
 const ceilings = Object.fromEntries(
   Object.entries({
-    'checkpoint-dirty': 256,
+    'checkpoint-dirty': 512,
     'checkpoint-dirty-max': 1024,
-    'checkpoint-log': 512,
+    'checkpoint-log': 1024,
     'checkpoint-log-max': 2048,
   }).map(([name, megabytes]) => [name, String(Math.ceil(megabytes * share * MB))]),
 );

@@ -263,11 +263,11 @@ const effective: readonly Parameter[] = [
   choice('appendfsync', 'everysec', ['everysec', 'always', 'no'], {
     help: 'when the log is forced to disk',
   }),
-  bytes('checkpoint-dirty', 256 * MB, MB, LONG_MAX, { help: 'changed bytes that begin a checkpoint' }),
+  bytes('checkpoint-dirty', 512 * MB, MB, LONG_MAX, { help: 'changed bytes that begin a checkpoint' }),
   bytes('checkpoint-dirty-max', GB, MB, LONG_MAX, {
     help: 'changed bytes at which writers are slowed the most',
   }),
-  bytes('checkpoint-log', 512 * MB, MB, LONG_MAX, { help: 'log bytes that begin a checkpoint' }),
+  bytes('checkpoint-log', GB, MB, LONG_MAX, { help: 'log bytes that begin a checkpoint' }),
   bytes('checkpoint-log-max', 2 * GB, MB, LONG_MAX, {
     help: 'log bytes at which writers are slowed the most',
   }),

@@ -43,10 +43,11 @@ export interface CheckpointOptions {
   batchBytes: number;
 }
 
+/** Late: what changes again before a checkpoint begins is written once, and what is dropped before is not written at all. */
 export const CHECKPOINT_DEFAULTS: Readonly<CheckpointOptions> = {
-  dirtyBytes: 256 * MB,
+  dirtyBytes: 512 * MB,
   dirtyBytesMax: 1024 * MB,
-  logBytes: 512 * MB,
+  logBytes: 1024 * MB,
   logBytesMax: 2048 * MB,
   ageMs: 60_000,
   batchBytes: 64 * MB,
