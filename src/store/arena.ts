@@ -286,17 +286,19 @@ export class Arena extends ChunkExchange {
   }
 
   /**
-   * The cut is over. `applied`: its rows are in the engine. Otherwise it was given up, and all that
-   * was in it is dirty again.
+   * The cut is over. `applied`: its rows are in the engine. Otherwise it was given up, and all that was in it is
+   * dirty again. `more` is asked after each chunk; when it says to pause, false is returned, and the next call goes on.
    */
-  endCut(applied: boolean): void {
+  endCut(applied: boolean, more: () => boolean = () => true): boolean {
     for (let chunk = this.firstChunk; chunk < this.u8.length; chunk++) {
       if (this.flightBlocks[chunk] === 0 && this.cutBytes === 0) continue;
       this.endCutIn(chunk, applied);
       this.flightBlocks[chunk] = 0;
+      if (!more()) return false;
     }
     this.walkChunk = -1;
     this.cutBytes = 0;
+    return true;
   }
 
   private endCutIn(chunk: number, applied: boolean): void {

@@ -72,7 +72,7 @@ const WRITER_DELAY_MS_MAX = 100;
 
 /** `ms` by the clock, `workMs` on a processor at most; see SliceClock. */
 export type OnSlice = (
-  kind: 'checkpoint-cut' | 'checkpoint-copy' | 'warm-up',
+  kind: 'checkpoint-cut' | 'checkpoint-copy' | 'checkpoint-end' | 'warm-up',
   ms: number,
   workMs: number,
 ) => void;
@@ -413,11 +413,25 @@ export class Checkpointer {
       }
     }
     faultPoint('redo-applied');
-    this.source.endCut(true);
+    await this.endCut();
     faultPoint('redo-delete');
     await disk.removeLater(redo.path);
     await disk.syncDirectory(redoDirectory);
     this.lastApplyMs = performance.now() - started;
+  }
+
+  /** Ends the cut, in slices: all memory that it was in is gone through. */
+  private async endCut(): Promise<void> {
+    const load = new LoopLoad();
+    const { clock } = this;
+    for (let complete = false; !complete;) {
+      clock.start();
+      complete = this.source.endCut(true, SLICE_MS);
+      clock.stop();
+      const { elapsedMs } = clock;
+      this.options.onSlice?.('checkpoint-end', elapsedMs, clock.workMs);
+      if (!complete) await this.pause(load, elapsedMs);
+    }
   }
 
   /**

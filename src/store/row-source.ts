@@ -42,9 +42,10 @@ export interface RowSource {
   copyCut(budgetMs: number, maxBytes: number): boolean;
   /**
    * Ends the cut. `applied`: all its rows and the meta row are in the engine. Otherwise the cut is
-   * given up and its rows are dirty again; also allowed before it was complete.
+   * given up and its rows are dirty again; also allowed before it was complete. What was applied is gone through for
+   * about `budgetMs`, as long as it takes unless given; false when there is more to do, by another call.
    */
-  endCut(applied: boolean): void;
+  endCut(applied: boolean, budgetMs?: number): boolean;
 
   /**
    * Ranges whose owners were gone already at the last applied cut. `purged` takes one off the list

@@ -140,6 +140,8 @@ export class Tier implements Store, RowSource, KeyspaceGround {
   cutRows = 0;
   cutNumber = 0;
   appliedCut = 0;
+  /** The cut is in the engine, and has not ended yet. */
+  private ending = false;
   /** By collection slot, for collections that are dropped: the first cut that must not contain them. */
   private readonly droppedAt: number[] = [];
   private readonly purgeList = new PurgeList();
@@ -635,19 +637,24 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     return this.arena.copyCut(() => this.cutSink.pos < full && performance.now() < end);
   }
 
-  endCut(applied: boolean): void {
-    this.arena.endCut(applied);
+  endCut(applied: boolean, budgetMs = Infinity): boolean {
+    // Before the first of its blocks may leave: what was read from the engine until now may be older.
+    if (applied && !this.ending) this.residents.applied++;
+    this.ending = applied;
+    const end = performance.now() + budgetMs;
+    if (!this.arena.endCut(applied, () => !applied || performance.now() < end)) return false;
+    this.ending = false;
     for (const { keyspace } of this.databases) {
       keyspace.nameless?.endCut(applied);
       if (keyspace.nameless?.settled === true) keyspace.nameless = null;
     }
     if (applied) {
-      this.residents.applied++;
       this.appliedCut = this.cutNumber;
-      for (const word of this.deleted) this.settled.push(word);
+      this.settled = this.settled.length === 0 ? this.deleted : this.settled.concat(this.deleted);
       this.purgeList.settle(this.cutNumber);
     }
     this.deleted = [];
+    return true;
   }
 
   /** Writes the row of a block of the cut. */

@@ -82,11 +82,12 @@ export class PlainSource implements RowSource {
     return cut.rows.length === 0;
   }
 
-  endCut(applied: boolean): void {
+  endCut(applied: boolean): boolean {
     const cut = this.cut!;
     this.cut = null;
     if (applied) this.purgeable = cut.purge.filter((generation) => this.purgeList.includes(generation));
     else if (cut.generation === this.generation) for (const name of cut.names) this.dirty.add(name);
+    return true;
   }
 
   purgeRanges(): PurgeRange[] {

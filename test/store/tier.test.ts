@@ -138,7 +138,8 @@ describe('cuts', () => {
           continue;
         }
         engine.apply(sink, meta);
-        tier.endCut(true);
+        // A chunk at a time, with changes meanwhile.
+        while (!tier.endCut(true, 0)) change(tier, random, 300);
         for (const range of tier.purgeRanges()) {
           engine.deleteRange(range);
           tier.purged(range);
