@@ -1,5 +1,6 @@
 /** `ardent drill`: does a backup come back? And what if something goes wrong? */
 import { tmpdir } from 'node:os';
+import { resolve } from 'node:path';
 import pc from 'picocolors';
 import type { Argv } from 'yargs';
 import { DRILL_TITLES, DRILLS, runDrills, type DrillName, type DrillResult } from '../bench/drill/drill.ts';
@@ -110,7 +111,8 @@ async function run(args: DrillArguments): Promise<number> {
     {
       ...{ engines, drills, keys: args.keys, rounds: args.rounds, seed, settings },
       redis: findExecutable(args.redisServer),
-      dataRoot: args.dataDir ?? tmpdir(),
+      // Servers have a working directory of their own.
+      dataRoot: resolve(args.dataDir ?? tmpdir()),
     },
     {
       begin: (engine, drill) => note(`${engine}: ${DRILL_TITLES[drill]} …`),

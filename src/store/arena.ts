@@ -21,7 +21,7 @@ import { MARK_WORDS } from './chunks.ts';
 import type { Journal } from './journal.ts';
 import { classFor, MAX_SHARED_BYTES, PAGE_CLASS, SLAB_BYTES, UNIT_BYTES } from './size-classes.ts';
 
-export { classUnits, PAGE_BYTES, SLAB_BYTES } from './size-classes.ts';
+export { classUnits, MAX_SHARED_BYTES, PAGE_BYTES, SLAB_BYTES } from './size-classes.ts';
 export { Kind, KIND_SHIFT, SLAB_RUN, SLAB_RUN_REST, type SlabTables } from './slabs.ts';
 
 /** A change opens slabs of classes that it did not know of beforehand: its record, a segment of the key table, pages. */

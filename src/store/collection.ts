@@ -6,9 +6,10 @@
  * number; first free page number; root, height and count of a second tree, if there is one; then what
  * the type itself keeps there.
  */
-import type { Slice } from '../bytes/slice.ts';
+import { Slice } from '../bytes/slice.ts';
+import { showKey } from '../rdb/error.ts';
 import { SLAB_BYTES } from './arena.ts';
-import type { ValueHandle, ValueRef } from './record.ts';
+import { TREE_PREFIX_BYTES, type ValueHandle, type ValueRef } from './record.ts';
 import type { Pages } from './pages.ts';
 import { TreeCheck } from './tree-check.ts';
 import type { KeyedTree } from './tree-keyed.ts';
@@ -96,7 +97,7 @@ export abstract class Collection implements ValueHandle {
    */
   protected makeTrees(bytes: number, both = true): void {
     this.pages.arena.reserve(bytes + TREE_ROOM);
-    this.value.makeTree((this.second === null ? ONE_TREE_BYTES : TWO_TREES_BYTES) + this.ownBytes);
+    this.value.makeTree(this.rootBytes - TREE_PREFIX_BYTES);
     this.pages.open(this.value.collection, 1, 0);
     this.first.create();
     if (both) this.second?.create();
@@ -111,11 +112,36 @@ export abstract class Collection implements ValueHandle {
     return (pages.next - 1 - pages.countFree()) * pages.pageBytes + pages.table.tableBytes(pages.slot);
   }
 
-  /** Null when the value is sound, else what is wrong, with the page's number: for `ardent check`. */
+  /** Whether the value may be there without elements. */
+  protected get mayBeEmpty(): boolean {
+    return false;
+  }
+
+  /** Bytes of the payload that is the root of a tree. */
+  get rootBytes(): number {
+    return TREE_PREFIX_BYTES + (this.second === null ? ONE_TREE_BYTES : TWO_TREES_BYTES) + this.ownBytes;
+  }
+
+  /** Null when the value is sound, else what is wrong, with the page's number: for `ardent check` and imports. */
   check(): string | null {
     if (!this.value.isTree) return this.checkPacked();
+    if (this.value.length !== this.rootBytes) return `the root has ${this.value.length} bytes`;
     const check = new TreeCheck(this.pages);
-    return this.checkTrees(check) ?? check.finish();
+    const reason = this.checkTrees(check) ?? check.finish();
+    return reason ?? (this.first.count > 0 || this.mayBeEmpty ? null : 'there are no elements');
+  }
+
+  /** After the check of a tree of one key word: null, or which entry is not where its hash leads. */
+  protected checkHashes(tree: KeyedTree): string | null {
+    const { hasher } = this.value.ground;
+    const key = new Slice();
+    if (!tree.select(0)) return null;
+    do {
+      tree.key(key);
+      if (tree.wordAt(0) !== hasher.hash32(key))
+        return `${showKey(key.toBuffer())} is not where its hash leads`;
+    } while (tree.next());
+    return null;
   }
 
   protected abstract checkPacked(): string | null;

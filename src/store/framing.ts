@@ -35,6 +35,21 @@ export function elementBytes(u8: Buffer, at: number): number {
   return pos - at + length + 4;
 }
 
+/** The same for bytes that may be damaged, and end at `end`; -1 when there is neither an element nor a stub. */
+export function checkedElementBytes(u8: Buffer, at: number, end: number): number {
+  if (at >= end) return -1;
+  if (u8[at] === STUB) return at + STUB_BYTES <= end ? STUB_BYTES : -1;
+  if (u8[at] !== DOLLAR) return -1;
+  let length = 0;
+  let pos = at + 1;
+  for (; pos < end && u8[pos] >= ZERO && u8[pos] < ZERO + 10 && length < end; pos++)
+    length = length * 10 + u8[pos] - ZERO;
+  const bytes = framedBytes(length);
+  const whole = pos === at + 1 + digits(length) && at + bytes <= end;
+  if (!whole || u8[pos] !== CR || u8[pos + 1] !== LF) return -1;
+  return u8[at + bytes - 2] === CR && u8[at + bytes - 1] === LF ? bytes : -1;
+}
+
 /** Points `into` at the bytes of the framed element at `at`, which is no stub. */
 export function elementAt(u8: Buffer, view: DataView, at: number, into: Slice): void {
   let length = u8[at + 1] - ZERO;

@@ -148,10 +148,10 @@ export class HashHandle extends Collection implements Hash {
   }
 
   protected override checkPacked(): string | null {
-    return this.packed.check();
+    return this.packed.check() ?? this.packed.checkTwins();
   }
 
   protected override checkTrees(check: TreeCheck): string | null {
-    return check.keyed(this.tree);
+    return check.keyed(this.tree) ?? this.checkHashes(this.tree);
   }
 }

@@ -2,7 +2,7 @@ import type { ByteSink } from '../bytes/sink.ts';
 import { Slice } from '../bytes/slice.ts';
 import type { List } from './api.ts';
 import { Collection } from './collection.ts';
-import { elementAt, elementBytes, framedBytes, writeFramed } from './framing.ts';
+import { checkedElementBytes, elementAt, elementBytes, framedBytes, STUB, writeFramed } from './framing.ts';
 import { detachedPayload, Packed, PACKED_BYTES_MAX } from './packed.ts';
 import { Pages } from './pages.ts';
 import { ValueRef, type Ground } from './record.ts';
@@ -13,6 +13,10 @@ import { ListTree } from './tree-list.ts';
 class PackedList extends Packed {
   override elementBytes(u8: Buffer, at: number): number {
     return elementBytes(u8, at);
+  }
+
+  protected override checkedBytes(u8: Buffer, at: number, end: number): number {
+    return u8[at] === STUB ? -1 : checkedElementBytes(u8, at, end);
   }
 
   insert(index: number, element: Slice): void {

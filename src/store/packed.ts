@@ -22,10 +22,7 @@ export function detachedPayload(value: ValueRef): ValueRef {
   freshMemory(value.length, memory);
   value.u8.copy(memory.u8, memory.start, value.start, value.start + value.length);
   const detached = new ValueRef(value.ground);
-  detached.u8 = memory.u8;
-  detached.view = memory.view;
-  detached.start = memory.start;
-  detached.length = value.length;
+  detached.look(memory.u8, memory.view, memory.start, value.length, false);
   return detached;
 }
 
@@ -104,16 +101,22 @@ export abstract class Packed {
     if (to < from) value.resize(length + to - from);
   }
 
+  /** The same for bytes that may be damaged, and end at `end`; -1 when there is no element. */
+  protected abstract checkedBytes(u8: Buffer, at: number, end: number): number;
+
   /** Null, or what is wrong with the payload. */
   check(): string | null {
     const { u8, start, length } = this.value;
     if (length === 0) return null;
+    const end = start + length;
     let at = start + 1;
     for (let rank = 0; rank < this.count; rank++) {
-      if (at >= start + length) return `element ${rank} lies outside the record`;
-      at += this.elementBytes(u8, at);
+      const bytes = this.checkedBytes(u8, at, end);
+      if (bytes < 0) return `element ${rank} is damaged`;
+      at += bytes;
     }
-    return at === start + length ? null : 'the elements do not fill the record';
+    if (this.count === 0) return 'there are no elements';
+    return at === end ? null : 'the elements do not fill the record';
   }
 }
 
@@ -121,6 +124,10 @@ export abstract class Packed {
 export function itemBytes(length: number): number {
   return length < 128 ? length + 1 : length + 2;
 }
+
+/** Of elements that are compared: where each begins, and a number that tells most of them apart. */
+const offsets = new Int32Array(256);
+const signs = new Int32Array(256);
 
 export class PackedItems extends Packed {
   private readonly prefix: number;
@@ -139,6 +146,42 @@ export class PackedItems extends Packed {
       end += length < 128 ? length + 1 : (((length & 127) << 8) | u8[end + 1]) + 2;
     }
     return end - at;
+  }
+
+  protected override checkedBytes(u8: Buffer, at: number, end: number): number {
+    let pos = at + this.prefix;
+    for (let item = 0; item < this.items; item++) {
+      if (pos >= end) return -1;
+      let length = u8[pos++];
+      if (length > 127) {
+        length = ((length & 127) << 8) | u8[pos++];
+        if (length < 128) return -1;
+      }
+      pos += length;
+      if (pos > end) return -1;
+    }
+    return pos - at;
+  }
+
+  /** After `check`: null, or which first item occurs twice. */
+  checkTwins(): string | null {
+    const { u8, start } = this.value;
+    const { count, prefix } = this;
+    for (let rank = 0, at = start + 1; rank < count; rank++, at += this.elementBytes(u8, at)) {
+      const from = at + prefix;
+      const length = u8[from] < 128 ? u8[from] : ((u8[from] & 127) << 8) | u8[from + 1];
+      const last = from + (length < 128 ? length : length + 1);
+      const sign = length | (u8[last - (length >>> 1)] << 16) | (u8[last] << 24);
+      for (let other = 0; other < rank; other++)
+        if (
+          signs[other] === sign &&
+          u8.compare(u8, offsets[other], offsets[other] + last + 1 - from, from, last + 1) === 0
+        )
+          return `elements ${other} and ${rank} are the same`;
+      signs[rank] = sign;
+      offsets[rank] = from;
+    }
+    return null;
   }
 
   /** Offset of the element whose first item is `key`; -1 when there is none. */

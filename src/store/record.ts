@@ -185,6 +185,16 @@ export class ValueRef {
     this.locate(ref);
   }
 
+  /** Points at a payload wherever it lies, on a word boundary if it is a root; it can only be read. */
+  look(u8: Buffer, view: DataView, start: number, length: number, isTree: boolean): void {
+    this.u8 = u8;
+    this.view = view;
+    if (isTree) this.i32 = new Int32Array(view.buffer, 0, view.byteLength >>> 2);
+    this.start = start;
+    this.length = length;
+    this.isTree = isTree;
+  }
+
   /** Shows the record's place anew. */
   private locate(ref: number): void {
     this.ref = ref;

@@ -132,10 +132,10 @@ export class SetHandle extends Collection implements SetValue {
   }
 
   protected override checkPacked(): string | null {
-    return this.packed.check();
+    return this.packed.check() ?? this.packed.checkTwins();
   }
 
   protected override checkTrees(check: TreeCheck): string | null {
-    return check.keyed(this.tree);
+    return check.keyed(this.tree) ?? this.checkHashes(this.tree);
   }
 }

@@ -99,14 +99,14 @@ export class Slabs {
   protected chunks = 0;
 
   /** By slab number (ref >>> 12): class; blocks in use (run: its slabs); first free block + 1; units never handed out from; closed. */
-  protected readonly slabClass: Uint8Array;
-  protected readonly slabLive: Uint16Array;
-  protected readonly slabFree: Uint16Array;
-  protected readonly slabFresh: Uint16Array;
-  private readonly slabClosed: Uint8Array;
+  protected slabClass = new Uint8Array(1);
+  protected slabLive = new Uint16Array(1);
+  protected slabFree = new Uint16Array(1);
+  protected slabFresh = new Uint16Array(1);
+  private slabClosed = new Uint8Array(1);
   /** Links of the list of free slabs and of each class's list of slabs with room; 0 ends a list (slab 0 is never used). */
-  private readonly next: Int32Array;
-  private readonly previous: Int32Array;
+  private next = new Int32Array(1);
+  private previous = new Int32Array(1);
   protected readonly roomy = new Int32Array(CLASS_COUNT);
   protected freeSlab = 0;
   protected readonly classBlocks = new Int32Array(CLASS_COUNT);
@@ -125,14 +125,6 @@ export class Slabs {
     this.firstChunk = options.firstChunk ?? 0;
     this.maxChunks = MAX_ARENA_BYTES / this.chunkBytes;
     this.slabsPerChunk = this.chunkBytes / SLAB_BYTES;
-    const slabs = MAX_ARENA_BYTES / SLAB_BYTES;
-    this.slabClass = new Uint8Array(slabs);
-    this.slabLive = new Uint16Array(slabs);
-    this.slabFree = new Uint16Array(slabs);
-    this.slabFresh = new Uint16Array(slabs);
-    this.slabClosed = new Uint8Array(slabs);
-    this.next = new Int32Array(slabs);
-    this.previous = new Int32Array(slabs);
     this.chunkSlabs = new Int32Array(this.maxChunks).fill(ABSENT);
     this.spare = new SpareChunks(this.chunkBytes);
     for (let chunk = 0; chunk < this.firstChunk; chunk++) this.placeChunk(chunk, NO_CHUNK);
@@ -349,7 +341,22 @@ export class Slabs {
     this.forEachFreeSlab(chunk, (slab) => this.listSlab(slab));
   }
 
+  /** Room in the tables for all slabs of so many chunks. */
+  private growTables(chunks: number): void {
+    const { slabClass, slabLive, slabFree, slabFresh, slabClosed, next, previous } = this;
+    if (chunks * this.slabsPerChunk <= slabClass.length) return;
+    const slabs = Math.min(this.maxChunks, chunks * 2) * this.slabsPerChunk;
+    (this.slabClass = new Uint8Array(slabs)).set(slabClass);
+    (this.slabLive = new Uint16Array(slabs)).set(slabLive);
+    (this.slabFree = new Uint16Array(slabs)).set(slabFree);
+    (this.slabFresh = new Uint16Array(slabs)).set(slabFresh);
+    (this.slabClosed = new Uint8Array(slabs)).set(slabClosed);
+    (this.next = new Int32Array(slabs)).set(next);
+    (this.previous = new Int32Array(slabs)).set(previous);
+  }
+
   protected placeChunk(chunk: number, { u8, i32, view, marks }: Chunk): void {
+    this.growTables(chunk + 1);
     while (this.u8.length < chunk) this.placeChunk(this.u8.length, NO_CHUNK);
     this.u8[chunk] = u8;
     this.i32[chunk] = i32;

@@ -16,6 +16,21 @@ export function writeFields(fields: readonly Slice[], from: number, to: number, 
   }
 }
 
+/** Null, or what is wrong with stored bytes. */
+export function checkFields({ u8, start, end }: Slice): string | null {
+  let count = 0;
+  let at = start;
+  for (; at < end; count++) {
+    let length = 0;
+    let unit = 1;
+    for (; at < end && u8[at] > 127 && unit < end; at++, unit *= 128) length += (u8[at] & 127) * unit;
+    if (at === end || u8[at] > 127) return 'a field is damaged';
+    length += u8[at++] * unit;
+    at += length;
+  }
+  return at === end && count > 0 && count % 2 === 0 ? null : 'the fields are damaged';
+}
+
 /** What was read last. */
 export class FieldReader {
   readonly fields: Slice[] = [];

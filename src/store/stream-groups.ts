@@ -52,8 +52,71 @@ export class StreamGroups implements Groups {
     this.owner = owner;
   }
 
-  check(check: TreeCheck): string | null {
-    return this.exists ? check.keyed(this.tree) : null;
+  /** @param lastNumber the largest that a group or consumer has been given */
+  check(check: TreeCheck, lastNumber: number): string | null {
+    return this.exists ? (check.keyed(this.tree) ?? this.checkEntries(lastNumber)) : null;
+  }
+
+  private checkEntries(lastNumber: number): string | null {
+    const { tree } = this;
+    const groups = new Set<number>();
+    const { count } = this;
+    const wrong = (what: string): string => `${what} of a consumer group is damaged`;
+    for (let rank = 0; rank < count; rank++) {
+      tree.select(rank);
+      const { view, start, length } = this.read();
+      if (length !== GROUP_BYTES) return wrong('the state');
+      const number = view.getUint32(start, true);
+      const entriesRead = view.getFloat64(start + 4, true);
+      const known = number > 0 && number <= lastNumber && Number.isFinite(entriesRead);
+      if (!known || groups.has(number)) return wrong('the state');
+      groups.add(number);
+    }
+    let checked = count;
+    for (const number of groups) {
+      const reason = this.checkGroup(number, lastNumber);
+      if (reason !== null) return wrong(reason);
+      checked += this.rankOf(number, Part.End, NO_VALUE) - this.rankOf(number, Part.Consumers, NO_VALUE);
+    }
+    return checked === tree.count ? null : 'there are entries of no consumer group';
+  }
+
+  /** Null, or what of a group is damaged. */
+  private checkGroup(group: number, lastNumber: number): string | null {
+    const { tree, key, id } = this;
+    const consumers = new Set<number>();
+    const each = (part: Part, visit: (value: Slice) => boolean): boolean => {
+      const first = this.rankOf(group, part, NO_VALUE);
+      const end = this.rankOf(group, part + 1, NO_VALUE);
+      for (let rank = first; rank < end; rank++) {
+        tree.select(rank);
+        if (!visit(this.read())) return false;
+      }
+      return true;
+    };
+    const sound =
+      each(Part.Consumers, ({ view, start, length }) => {
+        if (length !== CONSUMER_BYTES) return false;
+        const number = view.getUint32(start, true);
+        const name = key.clone();
+        if (number === 0 || number > lastNumber || consumers.has(number)) return false;
+        if (!Number.isFinite(view.getFloat64(start + 4, true))) return false;
+        consumers.add(number);
+        return tree.find(group, Part.Names, this.numberKey(number)) && this.read().equals(name);
+      }) && this.countOf(group, Part.Names) === consumers.size;
+    if (!sound) return 'a consumer';
+    let owned = 0;
+    const pending = each(Part.Pending, ({ view, start, length }) => {
+      if (key.length !== STREAM_ID_BYTES || length !== PENDING_BYTES) return false;
+      const consumer = view.getUint32(start, true);
+      const deliveredAt = view.getFloat64(start + 4, true);
+      if (!Number.isFinite(deliveredAt) || !Number.isFinite(view.getFloat64(start + 12, true))) return false;
+      if (consumer === 0) return true;
+      owned++;
+      copyId(key, id);
+      return consumers.has(consumer) && tree.find(group, Part.Owned, this.ownedKey(consumer, id));
+    });
+    return pending && this.countOf(group, Part.Owned) === owned ? null : 'a pending entry';
   }
 
   /** A stream that never had a group has no page for them. */

@@ -6,9 +6,9 @@ import { Collection, TWO_TREES_BYTES } from './collection.ts';
 import { detachedPayload, itemBytes, PackedItems } from './packed.ts';
 import { Pages } from './pages.ts';
 import { TREE_PREFIX_BYTES, ValueRef, type Ground } from './record.ts';
-import { FieldReader, writeFields } from './stream-fields.ts';
+import { checkFields, FieldReader, writeFields } from './stream-fields.ts';
 import { StreamGroups } from './stream-groups.ts';
-import { compareIds, copyId, newStreamId, STREAM_ID_BYTES } from './stream-id.ts';
+import { compareIds, copyId, formatId, newStreamId, STREAM_ID_BYTES } from './stream-id.ts';
 import type { TreeCheck } from './tree-check.ts';
 import { KeyedTree } from './tree-keyed.ts';
 
@@ -294,10 +294,54 @@ export class StreamHandle extends Collection implements Stream {
   }
 
   protected override checkPacked(): string | null {
-    return this.packed.check();
+    const { packed, value, length, id, stored } = this;
+    const reason = packed.check();
+    if (reason !== null || value.length === 0) return reason;
+    packed.item(1, 0, stored);
+    if (stored.length !== REST_BYTES) return 'the state is damaged';
+    const last = newStreamId();
+    for (let rank = 0, offset = packed.after(1); rank < length; rank++, offset = packed.after(offset)) {
+      this.readPacked(offset);
+      if (compareIds(id, last) <= 0) return `entry ${rank} is not above the one before`;
+      const wrong = checkFields(stored);
+      if (wrong !== null) return `entry ${rank}: ${wrong}`;
+      copyId(id, last);
+    }
+    return this.checkState(last);
+  }
+
+  /** After the check of all entries, the last of which has that id. */
+  private checkState(last: Slice): string | null {
+    if (compareIds(this.lastId, last) < 0) return 'the last id is below that of an entry';
+    const { entriesAdded } = this;
+    return Number.isFinite(entriesAdded) ? null : `${entriesAdded} entries were added`;
+  }
+
+  private checkEntries(): string | null {
+    const { entries, sequence, stored, id } = this;
+    id.u8.fill(0, id.start, id.end);
+    if (entries.select(0)) {
+      do {
+        entries.entry(sequence, stored);
+        if (sequence.length !== STREAM_ID_BYTES - 8) return `an entry has a key of ${sequence.length} bytes`;
+        this.readTree();
+        const wrong = checkFields(stored);
+        if (wrong !== null) return `entry ${formatId(id)}: ${wrong}`;
+      } while (entries.next());
+    }
+    return this.checkState(id);
+  }
+
+  protected override get mayBeEmpty(): boolean {
+    return true;
+  }
+
+  /** The largest number that a group or consumer has been given. */
+  private get lastNumber(): number {
+    return this.value.view.getUint32(this.restAt + STREAM_ID_BYTES + 8, true);
   }
 
   protected override checkTrees(check: TreeCheck): string | null {
-    return check.keyed(this.entries) ?? this.groups.check(check);
+    return check.keyed(this.entries) ?? this.checkEntries() ?? this.groups.check(check, this.lastNumber);
   }
 }

@@ -3,7 +3,7 @@
  * changes. It reads everything and trusts nothing but the arena's references.
  */
 import { Slice } from '../bytes/slice.ts';
-import { overflowCapacity } from './page-overflow.ts';
+import { CELL_BYTES, overflowCapacity } from './page-overflow.ts';
 import {
   COUNT_MASK,
   HEADER_BYTES,
@@ -17,7 +17,7 @@ import {
   pageType,
 } from './page.ts';
 import type { Pages } from './pages.ts';
-import type { TreeCursor } from './tree-cursor.ts';
+import { MAX_HEIGHT, type TreeCursor } from './tree-cursor.ts';
 import type { KeyedTree } from './tree-keyed.ts';
 
 /** What is wrong, where. */
@@ -27,11 +27,15 @@ class Damage extends Error {}
 export class TreeCheck {
   private readonly pages: Pages;
   private readonly seen: Uint8Array;
+  /** By byte of a page: how many entries it belongs to. */
+  private readonly cover: Uint8Array;
   private seenPages = 0;
 
   constructor(pages: Pages) {
     this.pages = pages;
-    this.seen = new Uint8Array(pages.next);
+    this.cover = new Uint8Array(pages.pageBytes);
+    // What is beyond the page table is missing, whatever the root says.
+    this.seen = new Uint8Array(Math.max(0, Math.min(pages.next, pages.table.capacity(pages.slot))));
   }
 
   /** Null when the tree is sound, else the reason with the page's number. */
@@ -41,7 +45,7 @@ export class TreeCheck {
 
   /** The same for other trees, whose leaves `leaf` checks: null, or what is wrong with that leaf. */
   positional(tree: TreeCursor, leaf: (ref: number, check: TreeCheck) => string | null): string | null {
-    return this.run(tree, { leaf, separator: () => null });
+    return this.run(tree, { inlineMax: 0, leaf, separator: () => null });
   }
 
   /** After all trees: every page number is in a tree or free. */
@@ -72,8 +76,9 @@ export class TreeCheck {
     }
   }
 
-  /** Checks the data words of a slotted page against its space. */
-  slotted(ref: number, stride: number): string | null {
+  /** Checks the data words of a slotted page against its space; an entry keeps up to `inlineMax` bytes there. */
+  slotted(ref: number, stride: number, inlineMax: number): string | null {
+    const { cover } = this;
     const { arena, pageBytes } = this.pages;
     const chunk = ref >>> arena.chunkShift;
     const i32 = arena.i32[chunk];
@@ -82,6 +87,7 @@ export class TreeCheck {
     const top = i32[w + 1] & 0xffff;
     let live = 0;
     if (HEADER_BYTES + entries * stride * 4 > top || top > pageBytes) return 'slots overlap data';
+    cover.fill(0, top, pageBytes);
     for (let slot = 0, at = w + HEADER_WORDS + stride - 1; slot < entries; slot++, at += stride) {
       const data = i32[at];
       const length = (data >>> LENGTH_SHIFT) & LENGTH_MASK;
@@ -89,14 +95,21 @@ export class TreeCheck {
       live += length;
       if (length > 0 && (offset < top || offset + length > pageBytes))
         return `data of slot ${slot} lies outside`;
+      for (let byte = offset; byte < offset + length; byte++)
+        if (cover[byte]++ !== 0) return `data of slot ${slot} are those of another, too`;
       if ((data & OVERFLOW_BIT) !== 0) {
+        if (length !== CELL_BYTES) return `the overflow cell of slot ${slot} has ${length} bytes`;
         const view = arena.view[chunk];
         const cell = (w << 2) + offset;
-        const bytes = view.getInt32(cell + 4, true) + view.getInt32(cell + 8, true);
-        const reason = this.chain(view.getInt32(cell, true), bytes);
+        const key = view.getInt32(cell + 4, true);
+        const value = view.getInt32(cell + 8, true);
+        if (key < 0 || value < 0) return `the overflow cell of slot ${slot} has negative lengths`;
+        const reason = this.chain(view.getInt32(cell, true), key + value);
         if (reason !== null) return reason;
       } else if (((data >>> KEY_SHIFT) & LENGTH_MASK) > length) {
         return `slot ${slot} has a key longer than its entry`;
+      } else if (length > inlineMax) {
+        return `slot ${slot} has an entry of ${length} bytes`;
       }
     }
     const dead = i32[w + 1] >>> 16;
@@ -107,6 +120,7 @@ export class TreeCheck {
 
   private run(tree: TreeCursor, rules: LeafRules): string | null {
     try {
+      if (tree.height < 0 || tree.height > MAX_HEIGHT) throw new Damage(`a height of ${tree.height}`);
       const count = this.walk(tree, tree.root, tree.height, rules);
       return count === tree.count ? null : `root ${tree.root}: ${count} elements, ${tree.count} recorded`;
     } catch (error) {
@@ -124,7 +138,7 @@ export class TreeCheck {
       if (entries === 0 && tree.height > 0) throw new Damage(`page ${number}: an empty leaf`);
       return entries;
     }
-    this.demand(number, this.slotted(ref, tree.innerStride));
+    this.demand(number, this.slotted(ref, tree.innerStride, rules.inlineMax));
     if (entries === 0) throw new Damage(`page ${number}: an inner page without children`);
     let sum = 0;
     for (let slot = 0; slot < entries; slot++) {
@@ -162,6 +176,8 @@ export class TreeCheck {
 }
 
 interface LeafRules {
+  /** Most bytes that an entry or a separator keeps in its page. */
+  readonly inlineMax: number;
   leaf(ref: number, check: TreeCheck): string | null;
   /** A separator, before the pages that it is about are entered. */
   separator(ref: number, slot: number): string | null;
@@ -169,6 +185,7 @@ interface LeafRules {
 
 /** Order of entries and separators. */
 class KeyedLeaves implements LeafRules {
+  readonly inlineMax: number;
   private readonly tree: KeyedTree;
   private readonly last = new Slice();
   private lastWords: [number, number] | null = null;
@@ -178,6 +195,7 @@ class KeyedLeaves implements LeafRules {
 
   constructor(tree: KeyedTree) {
     this.tree = tree;
+    this.inlineMax = tree.inlineMax;
   }
 
   separator(ref: number, slot: number): string | null {
@@ -190,7 +208,7 @@ class KeyedLeaves implements LeafRules {
 
   leaf(ref: number, check: TreeCheck): string | null {
     const { tree } = this;
-    const reason = check.slotted(ref, tree.leafStride);
+    const reason = check.slotted(ref, tree.leafStride, tree.inlineMax);
     if (reason !== null) return reason;
     const { arena } = tree;
     const i32 = arena.i32[ref >>> arena.chunkShift];

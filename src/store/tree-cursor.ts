@@ -7,7 +7,7 @@ import { COUNT_MASK, HEADER_WORDS } from './page.ts';
 import type { Pages } from './pages.ts';
 
 /** Higher than any tree that fits the page numbers. */
-const MAX_HEIGHT = 40;
+export const MAX_HEIGHT = 40;
 
 export class TreeCursor {
   readonly arena: Arena;

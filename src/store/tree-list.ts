@@ -9,6 +9,7 @@
 import type { ByteSink } from '../bytes/sink.ts';
 import type { Slice } from '../bytes/slice.ts';
 import {
+  checkedElementBytes,
   elementAt,
   elementBytes,
   framedBytes,
@@ -480,17 +481,15 @@ export class ListTree extends Tree {
     if (start < HEADER_BYTES || start > end || end > this.pages.pageBytes) return 'elements lie outside';
     let at = start;
     for (let slot = 0; slot < this.entries(ref); slot++) {
-      const byte = u8[page + at];
-      if (byte === STUB) {
+      const bytes = checkedElementBytes(u8, page + at, page + end);
+      if (bytes < 0) return `element ${slot} is damaged`;
+      if (u8[page + at] === STUB) {
         if ((arena.i32[chunk][w] & FLAG_STUBS) === 0) return 'a stub in a page without the flag';
         const view = arena.view[chunk];
         const reason = chain(view.getInt32(page + at + 1, true), view.getInt32(page + at + 5, true));
         if (reason !== null) return reason;
-      } else if (byte !== 36) {
-        return `element ${slot} does not begin with its length`;
       }
-      at += elementBytes(u8, page + at);
-      if (at > end) return `element ${slot} ends beyond the last`;
+      at += bytes;
     }
     return at === end ? null : `${end - at} bytes after the last element`;
   }

@@ -1,4 +1,5 @@
 import { Slice } from '../bytes/slice.ts';
+import { showKey } from '../rdb/error.ts';
 import type { Visitor, ZSet } from './api.ts';
 import { Collection } from './collection.ts';
 import { detachedPayload, itemBytes, PackedItems } from './packed.ts';
@@ -320,7 +321,20 @@ export class ZSetHandle extends Collection implements ZSet {
   }
 
   protected override checkPacked(): string | null {
-    return this.packed.check();
+    const { packed, member, value } = this;
+    const reason = packed.check() ?? packed.checkTwins();
+    if (reason !== null || value.length === 0) return reason;
+    const last = new Slice();
+    let lastScore = -Infinity;
+    for (let rank = 0, offset = 1; rank < packed.count; rank++, offset = packed.after(offset)) {
+      const score = this.packedScore(offset);
+      packed.item(offset, 0, member);
+      if (!(score >= lastScore) || (score === lastScore && rank > 0 && member.compare(last) <= 0))
+        return `element ${rank} is not above the one before`;
+      lastScore = score;
+      last.setSlice(member);
+    }
+    return null;
   }
 
   protected override checkTrees(check: TreeCheck): string | null {
@@ -329,6 +343,20 @@ export class ZSetHandle extends Collection implements ZSet {
     const { byScore, byMember } = this;
     if (byScore.count !== byMember.count)
       return `${byScore.count} members by score, ${byMember.count} by name`;
+    return this.checkHashes(byMember) ?? this.checkScores();
+  }
+
+  /** Both trees say the same of each member. */
+  private checkScores(): string | null {
+    const { byScore, byMember, member } = this;
+    if (!byMember.select(0)) return null;
+    do {
+      byMember.key(member);
+      const high = byMember.payload(0);
+      const low = byMember.payload(1);
+      if (Number.isNaN(joinScore(high, low)) || !byScore.find(high, low, member))
+        return `the score of ${showKey(member.toBuffer())} is not that by which it is ordered`;
+    } while (byMember.next());
     return null;
   }
 }

@@ -1,7 +1,6 @@
 /** Makes records and pages in chunks that a tier takes over: see `handover.ts`. */
 import type { Slice } from '../../bytes/slice.ts';
-import { PAGE_BYTES } from '../arena.ts';
-import { FLAG_TREE, writeRecord, writeRoot } from '../record.ts';
+import { FLAG_TREE, writeRecord } from '../record.ts';
 import { Tier } from '../tier.ts';
 import type { Borrower, HandedKeys, Handover } from './handover.ts';
 import type { RowTarget } from './row-target.ts';
@@ -132,24 +131,6 @@ export class ChunkTarget implements RowTarget {
     if (slot === 0) return;
     collections.setRecord(slot, ref);
     this.collections.push(slot);
-  }
-
-  openTree(payload: Slice): number {
-    const { collections } = this.tier;
-    const slot = collections.open(0);
-    writeRoot(payload.view, payload.start, slot, collections.id[slot]);
-    return slot;
-  }
-
-  page(slot: number, u8: Buffer, start: number, length: number): void {
-    const { arena, collections } = this.tier;
-    const ref = length === PAGE_BYTES ? arena.allocPage() : arena.alloc(length);
-    const at = (ref & arena.unitMask) << 4;
-    u8.copy(arena.u8[ref >>> arena.chunkShift], at, start, start + length);
-    const i32 = arena.i32[ref >>> arena.chunkShift];
-    i32[(at >>> 2) + 3] = slot;
-    arena.touch(ref);
-    collections.place(slot, i32[(at >>> 2) + 2], ref);
   }
 
   settle(): RowTarget {

@@ -3,6 +3,7 @@ import { crc32 } from 'node:zlib';
 import { allocatePadded, Slice, viewOf } from '../../bytes/slice.ts';
 import { Damage, RdbError } from '../../rdb/error.ts';
 import { Type } from '../api.ts';
+import { Hasher } from '../hash.ts';
 import { PAGE_BYTES, SLAB_BYTES } from '../arena.ts';
 import { pageRowBytes } from '../page.ts';
 import { MAX_KEY_BYTES, MAX_PAYLOAD_BYTES } from '../record.ts';
@@ -22,6 +23,7 @@ import { ImageSlabs, SlabRows, type SlabRoom, type SlabTaker } from './image-sla
 import { RowBuilder, type RowBuilderOptions } from './row-builder.ts';
 import { ITEM_PAGE, ITEM_RECORD, PAGE_ITEM_BYTES, RECORD_ITEM_BYTES } from './row-items.ts';
 import { ImageRows } from './image-rows.ts';
+import { ImageValues } from './image-values.ts';
 import type { RowTarget } from './row-target.ts';
 
 /** Chunks that are being read while one is taken. */
@@ -71,12 +73,13 @@ export class ImageReader {
     const { hasher } = target.tier;
     this.builder = new RowBuilder({ ...options, database: -1, databases: Infinity }, target);
     this.header = this.guard(0, () => this.readHeader());
-    const { hashKey } = this.header;
-    const foreign = hashKey[0] !== hasher.key0 || hashKey[1] !== hasher.key1;
-    this.pass = new ImageRows(options, this.builder, foreign);
+    const ordered = new Hasher(...this.header.hashKey);
+    const foreign = ordered.key0 !== hasher.key0 || ordered.key1 !== hasher.key1;
+    const values = new ImageValues(options, target.tier, ordered, foreign ? this.builder : null);
+    this.pass = new ImageRows(options, this.builder, values);
     this.slabs =
       target instanceof ChunkTarget
-        ? new ImageSlabs(options, target, foreign ? this.builder : null)
+        ? new ImageSlabs(options, target, values)
         : new SlabRows(this.pass, this.header.databases, spill);
   }
 

@@ -5,16 +5,15 @@
 import { Slice } from '../../bytes/slice.ts';
 import { Damage } from '../../rdb/error.ts';
 import { RdbKey } from '../../rdb/visitor.ts';
-import { Type } from '../api.ts';
 import { PAGE_BYTES } from '../arena.ts';
 import { pageRowBytes } from '../page.ts';
+import { TREE_PREFIX_BYTES, writeRoot } from '../record.ts';
+import type { ImageValues } from './image-values.ts';
 import type { RowBuilder, RowBuilderOptions } from './row-builder.ts';
 import type { RowSink } from './row-sink.ts';
-import { TREE_BYTES_MIN } from './image-slabs.ts';
-import { ValueExport } from './value-export.ts';
 
 /** What is done with the pages that come. */
-const Pages = { Pass: 0, Rebuild: 1, Drop: 2, Refuse: 3 } as const;
+const Pages = { Gather: 0, Drop: 1, Refuse: 2 } as const;
 
 export class ImageRows implements RowSink {
   readonly key = new RdbKey();
@@ -24,48 +23,52 @@ export class ImageRows implements RowSink {
   keysRead = 0;
   private readonly options: RowBuilderOptions;
   private readonly builder: RowBuilder;
-  private readonly foreign: boolean;
-  private values: ValueExport | null = null;
+  private readonly values: ImageValues;
   private readonly payload = new Slice();
   private pages: number = Pages.Refuse;
-  /** The collection that pages are of which pass. */
+  /** The tree whose pages come: its key and root in memory of their own, and its collection in the target's tier. */
+  private treeKey = new Slice();
+  private root = new Slice();
   private slot = 0;
 
-  /** @param foreign trees are in the order of another hash key, and made anew by `builder` */
-  constructor(options: RowBuilderOptions, builder: RowBuilder, foreign: boolean) {
+  constructor(options: RowBuilderOptions, builder: RowBuilder, values: ImageValues) {
     this.options = options;
     this.builder = builder;
-    this.foreign = foreign;
+    this.values = values;
   }
 
   database(): void {
     // The header tells.
   }
 
+  private get deadline(): number {
+    return Math.max(this.key.expiresAt, 0);
+  }
+
   /** Whether the key is to be there. Throws Damage. */
   private begin(type: number): boolean {
-    const { key, options, counts } = this;
+    const { key, options, counts, values } = this;
     this.pages = Pages.Refuse;
-    if (type === Type.None || type > Type.Stream) throw new Damage(`there are no values of type ${type}`);
     if (options.database >= 0) key.db = options.database;
-    if (key.db >= options.databases) throw new Damage(`there is no database ${key.db}`);
+    values.head(type, this.encoding, key.db, key.expiresAt);
     this.keysRead++;
-    if (key.expiresAt < 0 || key.expiresAt > options.now) return true;
+    if (key.expiresAt < 0 || !values.isOver(key.expiresAt)) return true;
     counts.expired++;
     return false;
   }
 
-  private record(type: number, slot: number, payload: Slice): void {
-    const { key, encoding } = this;
+  private record(key: Slice, type: number, slot: number, payload: Slice): void {
     this.counts.keys++;
-    this.builder.target.record(key.db, key.key, type, slot, encoding, Math.max(key.expiresAt, 0), payload);
+    this.builder.target.record(this.key.db, key, type, slot, this.encoding, this.deadline, payload);
   }
 
   packed(type: number, u8: Buffer, view: DataView, start: number, length: number): void {
     if (!this.begin(type)) return;
     this.builder.settle();
+    const { key } = this.key;
+    this.values.packed(key, type, u8, view, start, length);
     this.payload.set(u8, view, start, start + length);
-    this.record(type, 0, this.payload);
+    this.record(key, type, 0, this.payload);
   }
 
   beginTree(type: number, payload: Slice): void {
@@ -73,32 +76,38 @@ export class ImageRows implements RowSink {
       this.pages = Pages.Drop;
       return;
     }
-    if (payload.length < TREE_BYTES_MIN) throw new Damage('the root of a tree is damaged');
-    if (this.foreign && type !== Type.String && type !== Type.List) {
-      const values = (this.values ??= new ValueExport(this.builder));
-      this.pages = Pages.Rebuild;
-      values.key.db = this.key.db;
-      values.key.expiresAt = this.key.expiresAt;
-      // In memory of its own: the tree may end in another chunk.
-      values.key.key.setSlice(this.key.key.clone());
-      values.beginTree(type, payload);
-      return;
-    }
+    if (payload.length < TREE_PREFIX_BYTES) throw new Damage('the root of a tree is damaged');
     this.builder.settle();
-    this.pages = Pages.Pass;
-    this.slot = this.builder.target.openTree(payload);
-    this.record(type, this.slot, payload);
+    const { tier } = this.builder.target;
+    const { collections } = tier;
+    this.values.follow(tier);
+    this.pages = Pages.Gather;
+    this.treeKey = this.key.key.clone();
+    this.root = payload.clone();
+    this.slot = collections.open(0);
+    writeRoot(this.root.view, this.root.start, this.slot, collections.id[this.slot]);
   }
 
   page(u8: Buffer, start: number): void {
     if (this.pages === Pages.Refuse) throw new Damage('a page belongs to nothing');
-    if (this.pages === Pages.Rebuild) this.values!.page(u8, start);
-    if (this.pages === Pages.Pass)
-      this.builder.target.page(this.slot, u8, start, pageRowBytes(u8.readInt32LE(start), PAGE_BYTES));
+    if (this.pages === Pages.Drop) return;
+    const { arena } = this.builder.target.tier;
+    const bytes = pageRowBytes(u8.readInt32LE(start), PAGE_BYTES);
+    const ref = bytes === PAGE_BYTES ? arena.allocPage() : arena.alloc(bytes);
+    const at = (ref & arena.unitMask) << 4;
+    u8.copy(arena.u8[ref >>> arena.chunkShift], at, start, start + bytes);
+    const i32 = arena.i32[ref >>> arena.chunkShift];
+    i32[(at >>> 2) + 3] = this.slot;
+    arena.touch(ref);
+    this.values.page(this.slot, i32[(at >>> 2) + 2], ref);
   }
 
   endTree(type: number): void {
-    if (this.pages === Pages.Rebuild) this.values!.endTree(type);
+    const { slot, root, treeKey, values } = this;
+    if (this.pages === Pages.Gather) {
+      if (values.tree(treeKey, type, this.key.db, this.deadline, slot, root))
+        this.record(treeKey, type, slot, root);
+    }
     this.pages = Pages.Refuse;
   }
 }

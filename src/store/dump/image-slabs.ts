@@ -1,37 +1,44 @@
 /** Takes the slabs of an image: for the tier's own, as they lie, but for numbers that are another's; or row by row. */
 import { allocatePadded, Slice } from '../../bytes/slice.ts';
 import { Damage } from '../../rdb/error.ts';
-import { Type } from '../api.ts';
-import { classUnits, Kind, KIND_SHIFT, PAGE_BYTES, SLAB_BYTES, SLAB_RUN, SLAB_RUN_REST } from '../arena.ts';
+import {
+  classUnits,
+  Kind,
+  KIND_SHIFT,
+  MAX_SHARED_BYTES,
+  PAGE_BYTES,
+  SLAB_BYTES,
+  SLAB_RUN,
+  SLAB_RUN_REST,
+} from '../arena.ts';
 import { pageRowBytes } from '../page.ts';
 import {
-  FLAG_DAMAGED,
   FLAG_DEADLINE,
   FLAG_PERSISTED,
   FLAG_TREE,
   KEY_LENGTH_MASK,
   keyOffset,
-  NEXT_PAGE_WORD,
   PAYLOAD_LENGTH_MASK,
   payloadOffset,
   RECORD_HEADER_BYTES,
+  TREE_PREFIX_BYTES,
   TYPE_MASK,
   TYPE_SHIFT,
   writeRoot,
 } from '../record.ts';
 import type { ImageDatabase } from './image-format.ts';
+import type { ImageValues } from './image-values.ts';
 import { PageSpill } from './page-spill.ts';
-import type { RowBuilder, RowBuilderOptions } from './row-builder.ts';
+import type { RowBuilderOptions } from './row-builder.ts';
 import type { RowSink } from './row-sink.ts';
 import { SlabReader } from './slab-reader.ts';
 import type { ChunkTarget } from './chunk-target.ts';
-import { ValueExport } from './value-export.ts';
 
 const SLAB_UNIT_SHIFT = 12;
 const SLAB_UNITS = 1 << SLAB_UNIT_SHIFT;
-/** A tree's payload has at least these bytes. */
-export const TREE_BYTES_MIN = (NEXT_PAGE_WORD + 1) * 4;
-const PAGE_NUMBERS = 2 ** 27;
+/** All that the first word of a record in a file may have, beside its kind. */
+const HEAD_MASK = (TYPE_MASK << TYPE_SHIFT) | FLAG_DEADLINE | FLAG_PERSISTED | FLAG_TREE | KEY_LENGTH_MASK;
+const KIND_BITS = 32 - KIND_SHIFT;
 const PAGES_A_STEP = 1000;
 
 /** Room for the slabs of one chunk of a file. */
@@ -73,12 +80,33 @@ function runLength(classes: Uint32Array, at: number): number {
   return slabs;
 }
 
+/** What a block of so many bytes is; Free for nothing. Nothing in it leads out of it. Throws Damage. */
+function kindOf(i32: Int32Array, word: number, bytes: number): number {
+  const head = i32[word];
+  const kind = head >>> KIND_SHIFT;
+  if (head === 0) return Kind.Free;
+  if (kind === Kind.Page) {
+    if (pageRowBytes(head, PAGE_BYTES) > bytes || bytes > MAX_SHARED_BYTES)
+      throw new Damage('a page is damaged');
+    return kind;
+  }
+  if (kind !== Kind.Record) throw new Damage('a block is neither a record nor a page');
+  const length = i32[word + 1] & PAYLOAD_LENGTH_MASK;
+  const isCut = bytes < RECORD_HEADER_BYTES || payloadOffset(head) + length > bytes;
+  const isRootCut = (head & FLAG_TREE) !== 0 && length < TREE_PREFIX_BYTES;
+  if (isCut || isRootCut || ((head << KIND_BITS) & ~(HEAD_MASK << KIND_BITS)) !== 0)
+    throw new Damage('a record is damaged');
+  return kind;
+}
+
 /** Reads rows out of the slabs, which do not stay: where not all may fit into memory. */
 export class SlabRows implements SlabTaker {
   readonly counts = { keys: 0, expired: 0 };
   readonly keysRead = 0;
   readonly isFull = false;
   private readonly reader: SlabReader;
+  /** Numbers of collections by those that they have in the file, which may be any. */
+  private readonly slots = new Map<number, number>();
 
   /** @param spill path of a file for pages that wait for their record */
   constructor(rows: RowSink, databases: readonly ImageDatabase[], spill: string) {
@@ -96,15 +124,30 @@ export class SlabRows implements SlabTaker {
   }
 
   take({ classes, memory }: SlabRoom): void {
+    const i32 = new Int32Array(memory.buffer, 0, memory.length >>> 2);
     const slabs: number[] = [];
     for (let i = 0; i < classes.length;) {
       const length = runLength(classes, i);
       const run = classes[i] === SLAB_RUN;
-      const units = classUnits(classes[i]);
-      slabs.push(i, classes[i], run ? length : Math.floor(SLAB_UNITS / units) * units);
+      const units = run ? length * SLAB_UNITS : classUnits(classes[i]);
+      const end = run ? units : Math.floor(SLAB_UNITS / units) * units;
+      for (let unit = 0; unit < end; unit += units) this.look(i32, (i * SLAB_UNITS + unit) << 2, units << 4);
+      slabs.push(i, classes[i], run ? length : end);
       i += length;
     }
     this.reader.take({ bytes: memory.buffer as ArrayBuffer, slabs: Int32Array.from(slabs) });
+  }
+
+  private look(i32: Int32Array, word: number, bytes: number): void {
+    const kind = kindOf(i32, word, bytes);
+    const head = i32[word];
+    let slotAt = 0;
+    if (kind === Kind.Page) slotAt = word + 3;
+    else if (kind === Kind.Record && (head & FLAG_TREE) !== 0) slotAt = word + (payloadOffset(head) >>> 2);
+    if (slotAt === 0) return;
+    let slot = this.slots.get(i32[slotAt]);
+    if (slot === undefined) this.slots.set(i32[slotAt], (slot = this.slots.size + 1));
+    i32[slotAt] = slot;
   }
 
   finish(): void {
@@ -118,20 +161,18 @@ export class ImageSlabs implements SlabTaker {
   keysRead = 0;
   private readonly options: RowBuilderOptions;
   private readonly target: ChunkTarget;
-  /** Where values are made anew whose order is that of another hash key; null: none is. */
-  private readonly builder: RowBuilder | null;
+  private readonly values: ImageValues;
   /** By a collection's slot in the file, its slot here. */
   private readonly slots = new Map<number, number>();
-  /** Records of trees to be made anew. */
-  private readonly foreign: number[] = [];
+  /** Slot and database of each tree. */
+  private readonly trees: number[] = [];
   private readonly key = new Slice();
   private readonly payload = new Slice();
-  private values: ValueExport | null = null;
 
-  constructor(options: RowBuilderOptions, target: ChunkTarget, builder: RowBuilder | null) {
+  constructor(options: RowBuilderOptions, target: ChunkTarget, values: ImageValues) {
     this.options = options;
     this.target = target;
-    this.builder = builder;
+    this.values = values;
   }
 
   /** Chunks of memory that something is being read into cannot be given away. */
@@ -168,68 +209,55 @@ export class ImageSlabs implements SlabTaker {
     const { arena } = this.target.tier;
     const i32 = arena.i32[ref >>> arena.chunkShift];
     const word = (ref & arena.unitMask) << 2;
-    const head = i32[word];
-    if (head === 0) return false;
-    const kind = head >>> KIND_SHIFT;
-    if (kind === Kind.Record) return this.record(ref, i32, word, bytes);
-    if (kind === Kind.Page) return this.page(ref, i32, word, bytes);
-    throw new Damage('a block is neither a record nor a page');
+    const kind = kindOf(i32, word, bytes);
+    if (kind === Kind.Record) return this.record(ref, i32, word);
+    if (kind === Kind.Page) this.page(ref, i32, word);
+    return kind === Kind.Page;
   };
 
-  private record(ref: number, i32: Int32Array, word: number, bytes: number): boolean {
-    const { target, options, key } = this;
+  private record(ref: number, i32: Int32Array, word: number): boolean {
+    const { target, options, values, key } = this;
     const { arena, collections } = target.tier;
     const chunk = ref >>> arena.chunkShift;
+    const u8 = arena.u8[chunk];
+    const view = arena.view[chunk];
     const head = i32[word];
-    const type = (head >>> TYPE_SHIFT) & TYPE_MASK;
-    const start = payloadOffset(head);
-    const length = i32[word + 1] & PAYLOAD_LENGTH_MASK;
-    const isTree = (head & FLAG_TREE) !== 0;
-    if (start + length > bytes || (head & FLAG_DAMAGED) !== 0 || (isTree && length < TREE_BYTES_MIN))
-      throw new Damage('a record is damaged');
-    if (type === Type.None || type > Type.Stream) throw new Damage(`there are no values of type ${type}`);
-    const database = options.database >= 0 ? options.database : i32[word + 1] >>> 16;
-    if (database >= options.databases) throw new Damage(`there is no database ${database}`);
-    this.keysRead++;
     const base = word << 2;
-    const deadline =
-      (head & FLAG_DEADLINE) === 0 ? 0 : arena.view[chunk].getFloat64(base + RECORD_HEADER_BYTES, true);
-    if (deadline !== 0 && deadline <= options.now) {
+    const type = (head >>> TYPE_SHIFT) & TYPE_MASK;
+    const length = i32[word + 1] & PAYLOAD_LENGTH_MASK;
+    const database = options.database >= 0 ? options.database : i32[word + 1] >>> 16;
+    const deadline = (head & FLAG_DEADLINE) === 0 ? 0 : view.getFloat64(base + RECORD_HEADER_BYTES, true);
+    if ((head & FLAG_DEADLINE) !== 0 && deadline === 0) throw new Damage('a record is damaged');
+    values.head(type, i32[word + 2] >>> 24, database, deadline);
+    this.keysRead++;
+    if (values.isOver(deadline)) {
       this.counts.expired++;
       return false;
     }
     const keyStart = base + keyOffset(head);
-    key.set(arena.u8[chunk], arena.view[chunk], keyStart, keyStart + (head & KEY_LENGTH_MASK));
+    const start = base + payloadOffset(head);
+    key.set(u8, view, keyStart, keyStart + (head & KEY_LENGTH_MASK));
     i32[word] = head & ~FLAG_PERSISTED;
     i32[word + 1] = (target.numberOf(database) << 16) | length;
-    let slot = 0;
-    if (isTree) {
-      const at = word + (start >>> 2);
-      slot = this.slotOf(i32[at]);
+    if ((head & FLAG_TREE) !== 0) {
+      const slot = this.slotOf(i32[start >>> 2]);
       if (collections.record[slot] !== 0) throw new Damage('two trees are one');
       collections.setRecord(slot, ref);
-      writeRoot(arena.view[chunk], at << 2, slot, collections.id[slot]);
-      if (this.builder !== null && type !== Type.String && type !== Type.List) {
-        this.foreign.push(ref, database);
-        return true;
-      }
+      writeRoot(view, start, slot, collections.id[slot]);
+      this.trees.push(slot, database);
+      return true;
     }
+    values.packed(key, type, u8, view, start, length);
     this.counts.keys++;
-    target.add(database, key, ref, slot, deadline);
+    target.add(database, key, ref, 0, deadline);
     return true;
   }
 
-  private page(ref: number, i32: Int32Array, word: number, bytes: number): boolean {
-    const { arena, collections } = this.target.tier;
-    const number = i32[word + 2];
-    if (pageRowBytes(i32[word], PAGE_BYTES) > bytes || number <= 0 || number >= PAGE_NUMBERS)
-      throw new Damage('a page is damaged');
+  private page(ref: number, i32: Int32Array, word: number): void {
     const slot = this.slotOf(i32[word + 3]);
-    if (collections.find(slot, number) !== 0) throw new Damage('a page occurs twice');
+    this.values.page(slot, i32[word + 2], ref);
     i32[word + 3] = slot;
-    arena.touch(ref);
-    collections.place(slot, number, ref);
-    return true;
+    this.target.tier.arena.touch(ref);
   }
 
   private slotOf(there: number): number {
@@ -244,36 +272,28 @@ export class ImageSlabs implements SlabTaker {
   }
 
   finish(): void {
-    const { collections } = this.target.tier;
-    for (const slot of this.slots.values()) {
-      const record = collections.record[slot];
-      // Of a collection that was dropped, or of a value that is left out.
-      if (record === 0) collections.drop(slot);
-      else if (collections.resident[slot] !== this.target.tier.database(0).keyspace.nextPage(record) - 1)
-        throw new Damage('not all pages of a tree are there');
-    }
-    for (let i = 0; i < this.foreign.length; i += 2) this.makeAnew(this.foreign[i], this.foreign[i + 1]);
+    const { target, trees } = this;
+    const { collections } = target.tier;
+    // Pages of a collection that was dropped, or of a value that is left out.
+    for (const slot of this.slots.values()) if (collections.record[slot] === 0) collections.drop(slot);
+    for (let i = 0; i < trees.length; i += 2) this.tree(trees[i], trees[i + 1]);
     while (collections.freeSlice(PAGES_A_STEP));
-    if (this.slots.size > 0) this.target.held--;
+    if (this.slots.size > 0) target.held--;
   }
 
-  private makeAnew(ref: number, database: number): void {
-    const { target, payload } = this;
+  private tree(slot: number, database: number): void {
+    const { target, key, payload } = this;
     const { arena, collections } = target.tier;
     const { keyspace } = target.tier.database(0);
-    const values = (this.values ??= new ValueExport(this.builder!));
-    const slot = keyspace.collection(ref);
-    const type = keyspace.type(ref);
-    keyspace.key(ref, values.key.key);
+    const ref = collections.record[slot];
+    const deadline = keyspace.deadline(ref);
+    keyspace.key(ref, key);
     keyspace.payload(ref, payload);
-    values.key.db = database;
-    values.key.expiresAt = keyspace.deadline(ref) || -1;
-    values.beginTree(type, payload);
-    collections.forEachPage(slot, (_, page) =>
-      values.page(arena.u8[page >>> arena.chunkShift], (page & arena.unitMask) << 4),
-    );
-    values.endTree(type);
-    collections.drop(slot);
-    arena.free(ref);
+    if (this.values.tree(key, keyspace.type(ref), database, deadline, slot, payload)) {
+      this.counts.keys++;
+      target.add(database, key, ref, slot, deadline);
+    } else {
+      arena.free(ref);
+    }
   }
 }

@@ -88,7 +88,7 @@ function chunks(): ChunkTarget {
 }
 
 function items(): ItemTarget {
-  return new ItemTarget(start.hashKey, (memory, length) => {
+  return new ItemTarget(start, (memory, length) => {
     underWay++;
     post({ items: memory, length }, [memory]);
   });

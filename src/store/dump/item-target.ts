@@ -3,7 +3,7 @@ import { ByteSink } from '../../bytes/sink.ts';
 import type { Slice } from '../../bytes/slice.ts';
 import { Tier } from '../tier.ts';
 import { RowItems } from './row-items.ts';
-import { PAGES_FOLLOW, type RowTarget } from './row-target.ts';
+import type { RowTarget } from './row-target.ts';
 
 const MESSAGE_BYTES = 256 * 1024;
 const PAGES_A_STEP = 1000;
@@ -13,8 +13,11 @@ export class ItemTarget implements RowTarget {
   private readonly items: RowItems;
 
   /** @param send takes a run of items */
-  constructor(hashKey: readonly [number, number], send: (memory: ArrayBuffer, length: number) => void) {
-    this.tier = new Tier({ databases: 1, hashKey });
+  constructor(
+    { hashKey, chunkBytes }: { hashKey: readonly [number, number]; chunkBytes: number },
+    send: (memory: ArrayBuffer, length: number) => void,
+  ) {
+    this.tier = new Tier({ databases: 1, hashKey, chunkBytes });
     this.items = new RowItems(MESSAGE_BYTES, (full) => {
       send(full.u8.buffer as ArrayBuffer, full.pos);
       return new ByteSink(MESSAGE_BYTES * 2);
@@ -43,20 +46,12 @@ export class ItemTarget implements RowTarget {
     const hash = tier.hasher.hash32(key);
     const { u8, start, length } = payload;
     items.record(database, key, hash, deadline, type, slot !== 0, encoding, u8, start, length);
-    if (slot <= 0) return;
+    if (slot === 0) return;
     collections.forEachPage(slot, (_, page) =>
       items.page(arena.u8[page >>> arena.chunkShift], (page & arena.unitMask) << 4),
     );
     collections.drop(slot);
     while (collections.freeSlice(PAGES_A_STEP));
-  }
-
-  openTree(): number {
-    return PAGES_FOLLOW;
-  }
-
-  page(_slot: number, u8: Buffer, start: number): void {
-    this.items.page(u8, start);
   }
 
   flush(): void {

@@ -3,16 +3,10 @@ import { Slice } from '../../bytes/slice.ts';
 import { RdbKey, type RdbVisitor } from '../../rdb/visitor.ts';
 import { Type } from '../api.ts';
 import { PAGE_BYTES } from '../arena.ts';
-import type { Collection } from '../collection.ts';
-import { HashHandle } from '../hash-value.ts';
-import { ListHandle } from '../list.ts';
 import { PageType, pageType } from '../page.ts';
 import { FLAG_PERSISTED, FLAG_TREE } from '../record.ts';
-import { SetHandle } from '../set.ts';
-import { StreamHandle } from '../stream.ts';
-import { StringHandle } from '../string-value.ts';
 import { Tier } from '../tier.ts';
-import { ZSetHandle } from '../zset.ts';
+import { Values } from '../values.ts';
 import type { RowSink } from './row-sink.ts';
 import { showStream } from './stream-events.ts';
 
@@ -25,12 +19,7 @@ export class ValueExport implements RowSink {
   private readonly visitor: RdbVisitor;
   /** Where one tree at a time is put together. */
   private readonly scratch = new Tier({ databases: 1, hashKey: [0, 0] });
-  private readonly string = new StringHandle(this.scratch);
-  private readonly list = new ListHandle(this.scratch);
-  private readonly set = new SetHandle(this.scratch);
-  private readonly hash = new HashHandle(this.scratch);
-  private readonly zset = new ZSetHandle(this.scratch);
-  private readonly stream = new StreamHandle(this.scratch);
+  private readonly values = new Values(this.scratch);
   private readonly part = new Slice();
   private root = 0;
   private slot = 0;
@@ -54,12 +43,7 @@ export class ValueExport implements RowSink {
       visitor.endKey();
       return;
     }
-    const { value } = this.handle(type);
-    value.u8 = u8;
-    value.view = view;
-    value.start = start;
-    value.length = length;
-    value.isTree = false;
+    this.values.of(type).value.look(u8, view, start, length, false);
     this.show(type);
   }
 
@@ -90,7 +74,7 @@ export class ValueExport implements RowSink {
   endTree(type: number): void {
     const { scratch } = this;
     const keyspace = scratch.database(0).keyspace;
-    const handle = this.handle(type);
+    const handle = this.values.of(type);
     handle.value.open(keyspace, this.key.key, 0, type, this.root);
     handle.opened();
     this.show(type);
@@ -98,60 +82,41 @@ export class ValueExport implements RowSink {
     while (scratch.backgroundSlice(NO_HURRY_MS));
   }
 
-  private handle(type: number): Collection {
-    switch (type) {
-      case Type.String:
-        return this.string;
-      case Type.List:
-        return this.list;
-      case Type.Set:
-        return this.set;
-      case Type.Hash:
-        return this.hash;
-      case Type.ZSet:
-        return this.zset;
-      case Type.Stream:
-        return this.stream;
-      default:
-        throw new Error(`values of type ${type} cannot be written to a dump`);
-    }
-  }
-
   private show(type: number): void {
     const { key, visitor } = this;
     key.type = type as RdbKey['type'];
     switch (type) {
       case Type.String: {
-        const { length } = this.string;
+        const { length } = this.values.string;
         key.count = length;
         visitor.beginKey(key);
-        this.string.forEachRun(0, length, (run) => visitor.stringPart(run));
+        this.values.string.forEachRun(0, length, (run) => visitor.stringPart(run));
         break;
       }
       case Type.List:
-        key.count = this.list.length;
+        key.count = this.values.list.length;
         visitor.beginKey(key);
-        this.list.forEachFrom(0, 1, this.element);
+        this.values.list.forEachFrom(0, 1, this.element);
         break;
       case Type.Set:
-        key.count = this.set.size;
+        key.count = this.values.set.size;
         visitor.beginKey(key);
-        this.set.forEachFrom(0, this.element);
+        this.values.set.forEachFrom(0, this.element);
         break;
       case Type.Hash:
-        key.count = this.hash.size;
+        key.count = this.values.hash.size;
         visitor.beginKey(key);
-        this.hash.forEachFrom(0, this.field);
+        this.values.hash.forEachFrom(0, this.field);
         break;
       case Type.ZSet:
-        key.count = this.zset.size;
+        key.count = this.values.zset.size;
         visitor.beginKey(key);
-        this.zset.forEachFrom(0, 1, this.member);
+        this.values.zset.forEachFrom(0, 1, this.member);
         break;
       case Type.Stream:
-        key.count = this.stream.length;
+        key.count = this.values.stream.length;
         visitor.beginKey(key);
-        showStream(this.stream, visitor);
+        showStream(this.values.stream, visitor);
         break;
     }
     visitor.endKey();
