@@ -3,11 +3,12 @@
  * Does memory follow when data shrink? A server is filled with small values, which larger ones replace; nine of ten
  * keys are deleted at random; many small collections give way to a few large ones; FLUSHALL. After each step, when
  * nothing moves any more: what is used (INFO memory), what the process holds beyond what it held when it was
- * empty, and how that compares; a Redis beside it.
+ * empty, and how that compares; a Redis beside it. In the end, what is left of what the fill with larger values took
+ * (usable memory by INFO memory, anonymous and file pages by the kernel).
  *
- *     npm run drill:shrink -- --engines leveldb,lmdb,rocksdb --keys 200000 --json FILE
+ *     npm run drill:shrink -- --engines leveldb,lmdb,rocksdb --keys 400000 --json FILE
  *
- * Exit code 3 when after FLUSHALL anything is used, or chunks are held.
+ * Exit code 3 when after FLUSHALL chunks are held, or more than a tenth of what the fill took, where that was 1 GB or more.
  */
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,11 +26,14 @@ const LARGE_SHARE = 2000;
 const PIPELINE = 1000;
 const SETTLE_MS_MAX = 120_000;
 const BROKEN = 3;
+/** What may be left of a fill, as a share; beside a smaller fill the process itself weighs too much. */
+const LEFT_MAX = 0.1;
+const FILL_BYTES_MIN = 1024 * MB;
 
 const { values: options } = parseArgs({
   options: {
     engines: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
-    keys: { type: 'string', default: '200000' },
+    keys: { type: 'string', default: '400000' },
     redis: { type: 'boolean', default: true },
     json: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
@@ -65,10 +69,11 @@ async function each(server, count, command) {
 const set = (bytes) => (server) => each(server, keys, (i) => `SET key:${i} ${text(i, bytes)}`);
 const text = (i, bytes) => `${i}.`.repeat(Math.ceil(bytes / 2)).slice(0, bytes);
 
+const FILL = `replaced by ${LARGE} B`;
 const STEPS = [
   ['started', async () => {}],
   [`${keys} values of ${SMALL} B`, set(SMALL)],
-  [`replaced by ${LARGE} B`, set(LARGE)],
+  [FILL, set(LARGE)],
   [
     'nine of ten deleted at random',
     async (server) => {
@@ -107,6 +112,7 @@ async function settled(server, ardent) {
       slabs: Number(info.allocator_active),
       chunks: Number(info.allocator_resident),
       anonymous: kernel.rssAnonBytes,
+      rss: kernel.rssAnonBytes + kernel.rssFileBytes,
       info,
     };
     const still =
@@ -124,6 +130,21 @@ async function settled(server, ardent) {
     before = now;
   }
   return before;
+}
+
+/** What is left in the end as a share of what the fill took, each beyond what there was at the start. */
+function tellLeft(name, ardent, steps) {
+  const start = steps[0];
+  const fill = steps.find(({ step }) => step === FILL);
+  const left = steps.at(-1);
+  const share = (of) => (left[of] - start[of]) / (fill[of] - start[of]);
+  const percent = (of) => `${(100 * share(of)).toFixed(1)}%`;
+  console.log(
+    `${name.padEnd(8)} left of the fill's ${((fill.used - start.used) / MB).toFixed(0)} MB: ` +
+      `used ${percent('used')}, anonymous ${percent('anonymous')}, with file pages ${percent('rss')}`,
+  );
+  if (!ardent || fill.used - start.used < FILL_BYTES_MIN) return;
+  if (['used', 'anonymous'].some((of) => share(of) > LEFT_MAX)) process.exitCode = BROKEN;
 }
 
 async function drill(name, server) {
@@ -154,6 +175,7 @@ async function drill(name, server) {
           );
         if (memory.blocks > 0 || memory.chunks > 0) process.exitCode = BROKEN;
       }
+      if (step === 'FLUSHALL') tellLeft(name, ardent, steps);
     }
   } finally {
     await server.remove();

@@ -7,6 +7,7 @@
  * what an engine pays for rows in random order.
  */
 import { open } from 'node:fs/promises';
+import { release } from '../bytes/release.ts';
 import { viewOf } from '../bytes/slice.ts';
 import { DELETE_LENGTH, EngineError, type PackedBatch } from './engine.ts';
 import { KEY_BYTES_MAX, KEY_BYTES_MIN, ROW_HEADER } from './packed.ts';
@@ -19,6 +20,11 @@ const READ_BYTES = 1024 * 1024;
 const RANGES_MAX = 16;
 /** One row in so many is a sample. */
 const SAMPLE_EVERY = 32;
+/**
+ * glibc's malloc gives blocks above this back to the system at once; the larger one below it that is freed, the more it
+ * keeps to itself from then on. Memory that is not written to is none.
+ */
+const MALLOC_KEEPS_BYTES = 32 * 1024 * 1024;
 /** Ranges are cut to fill this part of a window: samples tell their size only about. */
 const RANGE_FILL = 0.85;
 
@@ -44,14 +50,23 @@ export interface ApplyLimits {
   batchBytes: number;
 }
 
-/** Resolves to the number of rows. The last row is written last. */
+/** Resolves to the number of rows. The last row is written last. A batch's memory is taken back when it is written. */
 export async function applyRowFile(
   source: RowFile,
-  { windowBytes, batchBytes }: ApplyLimits,
+  limits: ApplyLimits,
   write: (batch: PackedBatch) => Promise<void>,
 ): Promise<number> {
+  const needed = source.length < READ_BYTES ? source.length : Math.max(source.length, MALLOC_KEEPS_BYTES + 1);
+  const window = new Window(Math.min(limits.windowBytes, needed), limits.batchBytes, write);
+  try {
+    return await applyThrough(window, source, limits.windowBytes);
+  } finally {
+    window.release();
+  }
+}
+
+async function applyThrough(window: Window, source: RowFile, windowBytes: number): Promise<number> {
   const end = source.offset + source.length;
-  const window = new Window(Math.min(windowBytes, source.length), batchBytes, write);
   let last: ArrayBuffer | null = null;
   for (let start = source.offset; start < end;) {
     const { samples, sectionEnd } = await sample(source, start, end, RANGES_MAX * windowBytes);
@@ -107,7 +122,10 @@ class Window {
   /** Takes the row at bytes [start, end) of `from`. */
   add(from: ArrayBuffer, start: number, end: number): void {
     const bytes = end - start;
-    if (bytes > this.memory.byteLength - this.filled) this.memory = new ArrayBuffer(bytes);
+    if (bytes > this.memory.byteLength - this.filled) {
+      release([this.memory]);
+      this.memory = new ArrayBuffer(bytes);
+    }
     new Uint8Array(this.memory).set(new Uint8Array(from, start, bytes), this.filled);
     this.filled += bytes;
     this.rows++;
@@ -121,10 +139,16 @@ class Window {
       const batch = sealRowsAt(memory, order, done, this.batchBytes);
       done += batch.rows;
       await this.write(batch);
+      release([batch.bytes]);
     }
+    release([order.buffer]);
     this.filled = 0;
     this.rows = 0;
     this.rowsWritten += rows;
+  }
+
+  release(): void {
+    release([this.memory]);
   }
 }
 
@@ -201,6 +225,7 @@ async function* pieces(source: RowFile, start: number, stop: number, end: number
     if (bytes === 0) {
       const larger = new ArrayBuffer(needed);
       new Uint8Array(larger).set(new Uint8Array(memory, 0, filled));
+      release([memory]);
       memory = larger;
       continue;
     }
@@ -209,6 +234,7 @@ async function* pieces(source: RowFile, start: number, stop: number, end: number
     filled -= bytes;
     at += bytes;
   }
+  release([memory]);
 }
 
 async function fill(

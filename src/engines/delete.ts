@@ -1,3 +1,4 @@
+import { release } from '../bytes/release.ts';
 import type { Scan } from './binding.ts';
 import type { PackedBatch } from './engine.ts';
 import { RowCursor, RowPacker } from './packed.ts';
@@ -17,6 +18,8 @@ export async function deleteScanned(
     if (keys === undefined) return;
     const cursor = new RowCursor(keys);
     while (cursor.advance()) packer.row(cursor.key, undefined);
-    await write(packer.take());
+    const batch = packer.take();
+    await write(batch);
+    release([keys.bytes, batch.bytes]);
   }
 }

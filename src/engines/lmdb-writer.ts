@@ -2,6 +2,7 @@ import { statfsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
+import { release } from '../bytes/release.ts';
 import { formatSize } from '../bytes/size.ts';
 import type { Site } from './binding.ts';
 import { EngineError, type PackedBatch } from './engine.ts';
@@ -55,6 +56,7 @@ function write(batch: PackedBatch): void {
   } catch (error) {
     throw diskIsFull(batch.length) ? new Error('no space left on device', { cause: error }) : error;
   }
+  release([batch.bytes]);
 }
 
 function onlyDeletes(batch: PackedBatch): boolean {

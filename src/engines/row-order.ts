@@ -2,6 +2,7 @@
  * Packed rows by key. Engines take rows in the order of their keys at a fraction of the cost: LMDB then
  * changes each of its pages once and not once for each row in it, the others sort and merge less.
  */
+import { release } from '../bytes/release.ts';
 import { viewOf } from '../bytes/slice.ts';
 import { DELETE_LENGTH } from './engine.ts';
 import { ROW_HEADER } from './packed.ts';
@@ -18,7 +19,11 @@ const ROWS_A_LOOK = 4096;
  * Offsets of the rows that fill the first `length` bytes, ordered by the beginnings of their keys; rows
  * of one key stay in the order they have. A radix sort, with a turn of the event loop now and then.
  */
-export async function rowOrder(bytes: ArrayBuffer, length: number, rows: number): Promise<Uint32Array> {
+export async function rowOrder(
+  bytes: ArrayBuffer,
+  length: number,
+  rows: number,
+): Promise<Uint32Array<ArrayBuffer>> {
   const pace = new Pace();
   const view = viewOf(bytes);
   const prefixes = Array.from({ length: PREFIX_WORDS }, () => new Uint32Array(rows));
@@ -48,6 +53,7 @@ export async function rowOrder(bytes: ArrayBuffer, length: number, rows: number)
     }
   }
   for (let i = 0; i < rows; i++) next[i] = offsets[order[i]];
+  release([...prefixes, offsets, order].map(({ buffer }) => buffer));
   return next;
 }
 

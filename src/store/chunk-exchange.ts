@@ -16,11 +16,10 @@ import {
   type SlabOptions,
 } from './slabs.ts';
 
-/** A chunk on its way: its memory, its marks, and how its slabs are cut into blocks. */
+/** A chunk on its way: its memory with its marks, and how its slabs are cut into blocks. */
 export interface ChunkState {
   chunk: number;
   memory: ArrayBuffer;
-  marks: ArrayBuffer;
   classes: Uint8Array<ArrayBuffer>;
   live: Uint16Array<ArrayBuffer>;
   free: Uint16Array<ArrayBuffer>;
@@ -118,8 +117,7 @@ export class ChunkExchange extends Slabs {
       const end = from + this.slabsPerChunk;
       states.push({
         chunk,
-        memory: this.i32[chunk].buffer as ArrayBuffer,
-        marks: this.marks[chunk].buffer,
+        memory: this.marks[chunk].buffer,
         classes: this.slabClass.slice(from, end),
         live: this.slabLive.slice(from, end),
         free: this.slabFree.slice(from, end),
@@ -140,18 +138,16 @@ export class ChunkExchange extends Slabs {
    * Takes a chunk over that was promised.
    * @param dirtyAt which of the words of marks are those of dirty here; in the arena that it comes from it is the first
    */
-  protected takeChunk(
-    { chunk, memory, marks, classes, live, free, fresh }: ChunkState,
-    dirtyAt: number,
-  ): void {
-    const words = new Int32Array(marks);
+  protected takeChunk({ chunk, memory, classes, live, free, fresh }: ChunkState, dirtyAt: number): void {
+    const taken = chunkOf(memory, this.chunkBytes);
+    const { marks } = taken;
     if (dirtyAt !== 0) {
-      for (let at = 0; at < words.length; at += MARK_WORDS) {
-        words[at + dirtyAt] = words[at];
-        words[at] = 0;
+      for (let at = 0; at < marks.length; at += MARK_WORDS) {
+        marks[at + dirtyAt] = marks[at];
+        marks[at] = 0;
       }
     }
-    this.placeChunk(chunk, chunkOf(memory, marks));
+    this.placeChunk(chunk, taken);
     this.chunks++;
     const begin = chunk * this.slabsPerChunk;
     this.slabLive.set(live, begin);

@@ -1,13 +1,8 @@
 /**
  * The memory of chunks, which lies outside the JS heap: from the system, kept while it may be needed again, and
- * given back.
- *
- * An ArrayBuffer that nothing refers to goes only with V8's next major collection, which an idle server does not
- * come to. So the memory is transferred in a message to a port that is being closed: the message is never
- * received, and is deleted with the port at the end of this turn of the event loop. Whoever kept a view of it
- * has an empty one then.
+ * given back. Whoever kept a view of what was given back has an empty one then.
  */
-import { MessageChannel } from 'node:worker_threads';
+import { release } from '../bytes/release.ts';
 import { SLICE_PADDING } from '../bytes/slice.ts';
 import { UNIT_BYTES } from './size-classes.ts';
 import { SliceClock } from './slice-clock.ts';
@@ -15,7 +10,10 @@ import { SliceClock } from './slice-clock.ts';
 /** Words of marks for 32 units: dirty, cut, flight, used. */
 export const MARK_WORDS = 4;
 
-/** The memory of a chunk three ways, each with SLICE_PADDING readable bytes at its end, and its marks. */
+/**
+ * The memory of a chunk three ways, each with SLICE_PADDING readable bytes at its end, and its marks, which lie behind
+ * it: of their own, each would be a block of those that malloc keeps to itself, and of which one keeps many.
+ */
 export interface Chunk {
   readonly u8: Buffer;
   readonly i32: Int32Array;
@@ -23,16 +21,23 @@ export interface Chunk {
   readonly marks: Int32Array<ArrayBuffer>;
 }
 
-export function chunkOf(memory: ArrayBuffer, marks: ArrayBuffer): Chunk {
+/** @param memory of a chunk of `chunkBytes`, made by `newChunk` */
+export function chunkOf(memory: ArrayBuffer, chunkBytes: number): Chunk {
+  const bytes = chunkBytes + SLICE_PADDING;
   return {
-    u8: Buffer.from(memory),
-    i32: new Int32Array(memory),
-    view: new DataView(memory),
-    marks: new Int32Array(marks),
+    u8: Buffer.from(memory, 0, bytes),
+    i32: new Int32Array(memory, 0, bytes / Int32Array.BYTES_PER_ELEMENT),
+    view: new DataView(memory, 0, bytes),
+    marks: new Int32Array(memory, bytes),
   };
 }
 
-export const NO_CHUNK = chunkOf(new ArrayBuffer(0), new ArrayBuffer(0));
+function newChunk(chunkBytes: number): Chunk {
+  const marksBytes = (chunkBytes / UNIT_BYTES / 8) * MARK_WORDS;
+  return chunkOf(new ArrayBuffer(chunkBytes + SLICE_PADDING + marksBytes), chunkBytes);
+}
+
+export const NO_CHUNK = newChunk(0);
 
 /** The last chunk that is spare is kept so long, so that work around a chunk's edge does not map and unmap it again and again. */
 const KEPT_MS = 1000;
@@ -55,14 +60,7 @@ export class SpareChunks {
 
   /** A chunk of undefined content and without marks. */
   take(): Chunk {
-    const { chunkBytes } = this;
-    return (
-      this.spare.pop() ??
-      chunkOf(
-        new ArrayBuffer(chunkBytes + SLICE_PADDING),
-        new ArrayBuffer((chunkBytes / UNIT_BYTES / 8) * MARK_WORDS),
-      )
-    );
+    return this.spare.pop() ?? newChunk(this.chunkBytes);
   }
 
   give(chunk: Chunk): void {
@@ -75,22 +73,18 @@ export class SpareChunks {
     const { spare } = this;
     if (spare.length === 0) return false;
     if (spare.length === 1 && performance.now() - this.since < keptMs) return false;
-    const { u8, marks } = spare.shift() as Chunk;
-    setImmediate(() => this.discard([u8.buffer as ArrayBuffer, marks.buffer]));
+    const { marks } = spare.shift() as Chunk;
+    setImmediate(() => this.discard(marks.buffer));
     return true;
   }
 
   /** In the last step of a turn but one: ports are closed in the last, where it is known how long that takes. */
-  private discard(buffers: ArrayBuffer[]): void {
+  private discard(memory: ArrayBuffer): void {
     const clock = (this.clock ??= new SliceClock());
-    const { port1, port2 } = new MessageChannel();
     clock.start();
-    port2.once('close', () => {
+    release([memory], () => {
       clock.stop();
       this.onRelease(clock.elapsedMs, clock.workMs);
     });
-    port2.close();
-    port1.postMessage(null, buffers);
-    port1.close();
   }
 }

@@ -6,6 +6,7 @@
  * start applies the file again: rows are absolute, so that is harmless.
  */
 import { crc32 } from 'node:zlib';
+import { release } from '../bytes/release.ts';
 import { ByteSink } from '../bytes/sink.ts';
 import { DELETE_LENGTH } from '../engines/engine.ts';
 import type { Disk, DiskFile } from './disk.ts';
@@ -141,7 +142,8 @@ export class RedoWriter {
     const settled = write.then(() => {
       this.pendingBytes -= bytes.length;
       this.writes.delete(settled);
-      if (sink === null || this.spare.length >= SPARE_SINKS_MAX) return;
+      if (sink === null) return;
+      if (this.spare.length >= SPARE_SINKS_MAX) return releaseSinks([sink]);
       sink.clear();
       this.spare.push(sink);
     });
@@ -157,6 +159,7 @@ export class RedoWriter {
     this.queue(encodeRedoTrailer(this.chunks, this.rows), REDO_HEADER_BYTES + this.rowBytes, null);
     while (this.writes.size > 0) await Promise.all(this.writes);
     if (this.failure !== null) throw this.failure;
+    releaseSinks([this.sink, ...this.spare.splice(0)]);
     faultPoint('redo-fsync');
     await this.file.sync();
     this.file.close();
@@ -189,6 +192,10 @@ export class RedoWriter {
     this.disk.remove(this.temporary);
     this.disk.remove(`${this.directory}/${redoName(this.header.position)}`);
   }
+}
+
+function releaseSinks(sinks: readonly ByteSink[]): void {
+  release(sinks.map(({ u8 }) => u8.buffer as ArrayBuffer));
 }
 
 /** A redo file that was committed is not as it was written. */

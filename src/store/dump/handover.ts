@@ -36,7 +36,7 @@ export interface Handover {
 export function memoryOf(handover: Handover): ArrayBuffer[] {
   const { chunks, keys } = handover;
   return [
-    ...chunks.flatMap((chunk) => [chunk.memory, chunk.marks]),
+    ...chunks.map(({ memory }) => memory),
     ...keys.flatMap((of) => [of.keys.buffer, of.deadlines.buffer]),
   ];
 }
