@@ -6,7 +6,7 @@
  *
  *     npm run bench:faults -- --engines lmdb,leveldb,rocksdb --tier-memory 64 --factors 1,2,4,10 --json FILE
  *
- * Then, for each engine, with the largest data: the first seconds after a start, and the latency of a GET
+ * Then, for each engine, with the largest data: the first minute after a start, and the latency of a GET
  * whose key is in memory, alone and while other connections read keys that are not.
  */
 import { writeFileSync } from 'node:fs';
@@ -31,8 +31,8 @@ const { values: options } = parseArgs({
     factors: { type: 'string', default: '1,2,4,10' },
     'value-size': { type: 'string', default: '1000' },
     connections: { type: 'string', default: '16' },
-    seconds: { type: 'string', default: '5' },
-    'start-seconds': { type: 'string', default: '20' },
+    seconds: { type: 'string', default: '3' },
+    'start-seconds': { type: 'string', default: '60' },
     repeats: { type: 'string', default: '3' },
     json: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
