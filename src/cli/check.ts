@@ -17,7 +17,7 @@ export const builder = (yargs: Argv): Argv<Arguments> =>
     .option('repair', {
       type: 'boolean',
       default: false,
-      describe: 'Mend what can be mended: a damaged log, an unfinished checkpoint, damaged rows',
+      describe: 'Mend what can be mended: a damaged log, an unfinished checkpoint, damaged rows and blocks',
     })
     .option('json', { type: 'boolean', default: false, describe: 'Print the report as JSON' })
     .epilogue('Exit code 0: sound or repaired; 1: not a data directory, or in use; 3: damaged.');
@@ -40,11 +40,11 @@ export const handler = async ({ directory, repair, json }: Arguments): Promise<v
     return;
   }
   if (live) show('');
-  process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : text(report));
+  process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : text(report, repair));
   if (!report.ok) process.exitCode = EXIT.data;
 };
 
-function text(report: CheckReport): string {
+function text(report: CheckReport, repair: boolean): string {
   const { identity, log, redo, engine } = report;
   const state = (parts: string[]): string =>
     report.problems.some(({ part }) => parts.includes(part)) ? pc.red('damaged') : pc.green('sound');
@@ -61,12 +61,11 @@ function text(report: CheckReport): string {
   }
   for (const notice of report.notices) lines.push(pc.yellow(`notice: ${notice}`));
   for (const repaired of report.repaired) lines.push(pc.yellow(`repaired: ${repaired}`));
-  if (report.problems.some(({ part }) => part !== 'engine')) {
+  if (!report.ok && !repair) {
     lines.push(
-      `\`ardent check ${report.directory} --repair\` keeps the log before its damage and puts the rest aside, and drops damaged keys; a server started without it serves all others.`,
+      `\`ardent check ${report.directory} --repair\` keeps the log before its damage, makes the engine anew of what can be read of it, drops damaged keys and puts the rest aside; a server that starts without it serves all other keys.`,
     );
-  }
-  if (report.problems.some(({ part }) => part === 'engine' || part === 'redo')) {
+  } else if (!report.ok) {
     lines.push('Restore the directory from a backup: what is damaged here is nowhere else.');
   }
   return `${lines.join('\n')}\n`;

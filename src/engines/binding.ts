@@ -6,6 +6,10 @@ export interface Site {
   directory: string;
   /** The directory holds no engine yet: make one. Otherwise a missing file is damage. */
   fresh: boolean;
+  /** Keep of damaged files what can be read, where the engine can. */
+  salvage: boolean;
+  /** What was written since the last sync is about to be written again: it may be damaged. */
+  redone: boolean;
   /** Every option of the engine, by its name without the engine's prefix. */
   options: Readonly<Record<string, number | string | boolean>>;
   /** Writes are let through one at a time; a binding enters it for what must not meet a write. */
@@ -32,12 +36,14 @@ export interface Scan {
 export interface Binding {
   /** Largest batch of applyRows, for a binding that a larger one would keep for too long, or cost too much memory. */
   readonly applyBytesMax: number;
+  /** A row that cannot be read has the value UNREADABLE. */
   getMany(keys: PackedKeys): Promise<PackedRows>;
   /** Called in the writes lane. Atomic; readable by getMany when it resolves. */
   write(batch: PackedBatch): Promise<void>;
   /** Called in the writes lane. Puts everything written before on disk. */
   sync(): Promise<void>;
-  scan(range: Range, keysOnly: boolean): Promise<Scan>;
+  /** With `salvage` what cannot be read is passed over and told in the rows' `gaps`; else it is an error. */
+  scan(range: Range, keysOnly: boolean, salvage?: boolean): Promise<Scan>;
   deleteRange(range: Range): Promise<void>;
   compact(): Promise<void>;
   /** Fills an empty directory; the host adds the identity file. */

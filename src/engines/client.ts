@@ -68,10 +68,10 @@ export class EngineClient implements Engine {
   }
 
   async *scan(options: ScanOptions): AsyncGenerator<PackedRows, void, undefined> {
-    const { keysOnly = false, chunkBytes = CHUNK_BYTES_DEFAULT } = options;
+    const { keysOnly = false, salvage = false, chunkBytes = CHUNK_BYTES_DEFAULT } = options;
     const range = rangeOf(options);
     const scan = ++this.lastScan;
-    let next = this.call((id) => ({ op: 'scan', id, scan, range, keysOnly, chunkBytes }));
+    let next = this.call((id) => ({ op: 'scan', id, scan, range, keysOnly, salvage, chunkBytes }));
     try {
       for (;;) {
         const rows = (await next) as PackedRows | undefined;

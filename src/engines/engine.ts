@@ -29,7 +29,10 @@ export const DELETE_LENGTH = 0xffffffff;
 export const DAMAGED_LENGTH = 0xfffffffe;
 
 /** Rows found, packed like a batch. */
-export type PackedRows = PackedBatch;
+export interface PackedRows extends PackedBatch {
+  /** Of a scan that salvages: why rows before, among or right after these cannot be read. */
+  gaps?: string[];
+}
 
 /** Keys to look up, packed: u32 length, key. */
 export interface PackedKeys {
@@ -49,6 +52,21 @@ export interface ScanOptions extends Range {
   /** At most this many bytes a chunk (rounded up to a whole row). */
   chunkBytes?: number;
   keysOnly?: boolean;
+  /** Passes over what cannot be read, and tells it in `gaps`; otherwise that is an ENGINE_DAMAGED error. */
+  salvage?: boolean;
+}
+
+export interface OpenEngineOptions {
+  /**
+   * LevelDB and RocksDB: make a state anew of the files that can be read; what cannot be is gone, and older
+   * values may have come back, and files that cannot be read are removed. Not for an engine that opens without.
+   */
+  salvage?: boolean;
+  /**
+   * What was written since the last sync is about to be written again, so that a power failure may have left anything
+   * of it. Otherwise damage to the engine's log is an ENGINE_DAMAGED error.
+   */
+  redone?: boolean;
 }
 
 export interface EngineStats {
@@ -72,7 +90,7 @@ export interface CloseOptions {
 
 export interface Engine {
   readonly name: EngineName;
-  /** Rows in the order of `keys`; absent rows have DELETE_LENGTH and no value. */
+  /** Rows in the order of `keys`; absent rows have DELETE_LENGTH and no value, those that cannot be read DAMAGED_LENGTH. */
   getMany(keys: PackedKeys): Promise<PackedRows>;
   /** All rows whose keys begin with one of `prefixes`, in that order; for prefixes that few rows have. */
   getPrefixed(prefixes: PackedKeys): Promise<PackedRows>;

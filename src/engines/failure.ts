@@ -22,9 +22,14 @@ const FAILURES: readonly { pattern: RegExp; code: EngineError['code']; next: str
     pattern:
       /corrupt|checksum|MDB_INVALID|MDB_PAGE_NOTFOUND|MDB_PANIC|MDB_PROBLEM|create_if_missing|missing files|no such file|ENOENT|not an? (sstable|lmdb)|bad (magic|record|block)|CURRENT file|MANIFEST/i,
     code: 'ENGINE_DAMAGED',
-    next: 'nothing was changed; restore the directory from a backup',
+    next: '`ardent check` tells what can be read, and its `--repair` keeps that',
   },
 ];
+
+/** Whether a binding says that what it read is not what was written. */
+export function isDamage(error: unknown): boolean {
+  return FAILURES.find(({ pattern }) => pattern.test(causes(error)))?.code === 'ENGINE_DAMAGED';
+}
 
 /** An error of a binding as one that names the directory and the next step. */
 export function engineFailure(engine: EngineName, directory: string, error: unknown): EngineError {
@@ -42,7 +47,8 @@ export function engineFailure(engine: EngineName, directory: string, error: unkn
   );
 }
 
-function causes(error: unknown): string {
+/** What an error and those behind it say, each once. */
+export function causes(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error; at !== undefined && at !== null;) {
     if (!(at instanceof Error)) {

@@ -98,7 +98,7 @@ export class Host {
       case 'applyRows':
         return this.applyRows(request.path, request.offset, request.length, request.options);
       case 'scan': {
-        const scan = await binding.scan(request.range, request.keysOnly);
+        const scan = await binding.scan(request.range, request.keysOnly, request.salvage);
         scans.set(request.scan, request.keysOnly ? scan : new CheckedScan(scan));
         return this.scanNext(scans, request.scan, request.chunkBytes);
       }

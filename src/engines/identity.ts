@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { ENGINE_NAMES, EngineError, type EngineName } from './engine.ts';
-import { syncPath } from './files.ts';
+import { linkTables, syncPath } from './files.ts';
 
 /** Version of what an engine's directory holds: file names and this identity, not the rows. */
 const FORMAT_VERSION = 1;
@@ -66,6 +66,13 @@ export async function sealDirectory(directory: string): Promise<void> {
 export async function markCopy(name: EngineName, directory: string): Promise<void> {
   writeFileSync(join(directory, IDENTITY_NEW), identityText(name), { flush: true });
   await sealDirectory(directory);
+}
+
+/** Copies the files of a log-structured engine that nobody has open, by hard links where they never change. */
+export async function copyFiles(name: EngineName, from: string, to: string): Promise<void> {
+  mkdirSync(to);
+  await linkTables(from, to);
+  await markCopy(name, to);
 }
 
 function identityText(name: EngineName): string {

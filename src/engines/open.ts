@@ -8,6 +8,7 @@ import {
   type Engine,
   type EngineName,
   type EngineOptions,
+  type OpenEngineOptions,
 } from './engine.ts';
 import { resolveOptions } from './options.ts';
 import type { Opened, Start } from './protocol.ts';
@@ -40,12 +41,15 @@ export async function openEngine(
   name: EngineName,
   directory: string,
   options: EngineOptions = {},
+  { salvage = false, redone = false }: OpenEngineOptions = {},
 ): Promise<OwnedEngine> {
   const { port1, port2 } = new MessageChannel();
   const start: Start = {
     engine: name,
     directory: resolve(directory),
     options: resolveOptions(name, options),
+    salvage,
+    redone,
     port: port1,
   };
   claim(name, start.directory);

@@ -17,6 +17,9 @@ export const KEY_BYTES_MAX = 1978;
 
 const NOTHING = new ArrayBuffer(0);
 
+/** As the value of a row that cannot be read: shorter than a checksum, so that the row counts as damaged. */
+export const UNREADABLE = new Uint8Array(0);
+
 /** Packs rows one after the other into memory that is then handed over, to be transferred. */
 export class RowPacker {
   private memory = NOTHING;

@@ -17,7 +17,15 @@ export type Request =
   | { op: 'getPrefixed'; id: number; prefixes: PackedKeys }
   | { op: 'write'; id: number; batch: PackedBatch; sync: boolean }
   | { op: 'applyRows'; id: number; path: string; offset: number; length: number; options: ApplyOptions }
-  | { op: 'scan'; id: number; scan: number; range: Range; keysOnly: boolean; chunkBytes: number }
+  | {
+      op: 'scan';
+      id: number;
+      scan: number;
+      range: Range;
+      keysOnly: boolean;
+      salvage: boolean;
+      chunkBytes: number;
+    }
   | { op: 'scanNext'; id: number; scan: number; chunkBytes: number }
   | { op: 'scanEnd'; scan: number }
   | { op: 'deleteRange'; id: number; range: Range }
@@ -40,5 +48,7 @@ export interface Start {
   engine: EngineName;
   directory: string;
   options: EngineOptions;
+  salvage: boolean;
+  redone: boolean;
   port: MessagePort;
 }

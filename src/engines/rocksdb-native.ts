@@ -39,6 +39,8 @@ export interface CompactOptions {
 
 export interface RocksOptions {
   createIfMissing: boolean;
+  /** Opens to the newest state of which all files are whole. */
+  bestEffortsRecovery: boolean;
   maxBackgroundJobs: number;
   maxOpenFiles: number;
   bytesPerSync: number;

@@ -1,7 +1,10 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Binding, Scan, Site } from './binding.ts';
 import type { PackedBatch, PackedKeys, PackedRows, Range } from './engine.ts';
+import { causes, isDamage } from './failure.ts';
 import { linkTables, syncLogs } from './files.ts';
-import { KEY_BYTES_MAX, RowCursor, RowPacker, unpackKeys } from './packed.ts';
+import { KEY_BYTES_MAX, RowCursor, RowPacker, unpackKeys, UNREADABLE } from './packed.ts';
 import { Lane, Pace } from './pace.ts';
 import { loadRocksDb, type RocksDB } from './rocksdb-native.ts';
 
@@ -20,10 +23,12 @@ const LEVELS = 7;
 
 /** RocksDB through rocksdb-native. All its calls run in the libuv pool; reads one at a time. */
 export async function openRocksDb(site: Site): Promise<Binding> {
-  const { directory, fresh, options } = site;
+  const { directory, fresh, options, salvage } = site;
+  const bestEfforts = salvage && !renewCurrent(directory);
   const pinning = Rocks.constants.pinningTier.NONE;
   const rocks = new Rocks(directory, {
     createIfMissing: fresh,
+    bestEffortsRecovery: bestEfforts,
     maxBackgroundJobs: options['max-background-jobs'] as number,
     maxOpenFiles: options['max-open-files'] as number,
     bytesPerSync: BYTES_PER_SYNC,
@@ -40,6 +45,17 @@ export async function openRocksDb(site: Site): Promise<Binding> {
   });
   await rocks.ready();
   return new RocksBinding(site, rocks);
+}
+
+/** Names the newest manifest in a CURRENT that names none, which is all that is wrong then. False: it names one. */
+function renewCurrent(directory: string): boolean {
+  const manifests = readdirSync(directory).filter((name) => /^MANIFEST-\d+$/.test(name));
+  const newest = manifests.sort().at(-1);
+  const path = join(directory, 'CURRENT');
+  const names = existsSync(path) ? readFileSync(path, 'latin1') : '';
+  if (newest === undefined || manifests.some((name) => names === `${name}\n`)) return false;
+  writeFileSync(path, `${newest}\n`, { flush: true });
+  return true;
 }
 
 class RocksBinding implements Binding {
@@ -65,11 +81,11 @@ class RocksBinding implements Binding {
     return packer.take();
   }
 
-  private async get(keys: Buffer[]): Promise<(Buffer | null)[]> {
+  private async get(keys: Buffer[]): Promise<(Uint8Array | null)[]> {
     const batch = this.rocks.read({ capacity: keys.length });
     try {
-      const values = Promise.all(keys.map((key) => batch.get(key)));
-      const [found] = await Promise.all([values, batch.flush()]);
+      const values = Promise.all(keys.map((key) => batch.get(key).catch(unreadable)));
+      const [found] = await Promise.all([values, batch.flush().catch(someFailed)]);
       return found;
     } finally {
       batch.destroy();
@@ -98,8 +114,8 @@ class RocksBinding implements Binding {
     return syncLogs(this.site.directory);
   }
 
-  scan(range: Range, keysOnly: boolean): Promise<Scan> {
-    return Promise.resolve(new RocksScan(this.rocks, this.reads, range, keysOnly));
+  scan(range: Range, keysOnly: boolean, salvage = false): Promise<Scan> {
+    return Promise.resolve(new RocksScan(this.rocks, this.reads, range, keysOnly, salvage));
   }
 
   /** A range tombstone, in a millisecond; then the space of a large range is compacted away. */
@@ -162,9 +178,12 @@ class RocksScan implements Scan {
   private bound: { gte?: Buffer; gt?: Buffer };
   private rowsAtATime = ROWS_FIRST;
   private ended = false;
+  private readonly salvage: boolean;
+  private gaps: string[] = [];
   private readonly packer = new RowPacker();
 
-  constructor(rocks: RocksDB, reads: Lane, range: Range, keysOnly: boolean) {
+  constructor(rocks: RocksDB, reads: Lane, range: Range, keysOnly: boolean, salvage: boolean) {
+    this.salvage = salvage;
     this.session = rocks.snapshot();
     this.reads = reads;
     this.keysOnly = keysOnly;
@@ -176,12 +195,59 @@ class RocksScan implements Scan {
     const { packer } = this;
     while (packer.length < chunkBytes && !this.ended) {
       const asked = this.rowsAtATime;
-      const found = await this.reads.run(() => this.read(asked));
-      this.ended = found < asked;
+      try {
+        const found = await this.reads.run(() => this.read(asked));
+        this.ended = found < asked;
+      } catch (error) {
+        if (!this.salvage || !isDamage(error)) throw error;
+        if (asked > 1) {
+          // Rows that are asked for together are lost together.
+          this.rowsAtATime = 1;
+          continue;
+        }
+        this.gaps.push(causes(error));
+        this.ended = !(await this.reads.run(() => this.leap()));
+        continue;
+      }
       const fitting = Math.ceil((chunkBytes * packer.rows) / Math.max(packer.length, 1));
-      this.rowsAtATime = Math.min(Math.max(fitting, 1), ROWS_AT_A_TIME);
+      this.rowsAtATime = Math.min(Math.max(fitting, 1), 2 * asked, ROWS_AT_A_TIME);
     }
-    return packer.rows === 0 ? undefined : packer.take();
+    const { gaps } = this;
+    if (packer.rows === 0 && gaps.length === 0) return undefined;
+    this.gaps = [];
+    return gaps.length === 0 ? packer.take() : { ...packer.take(), gaps };
+  }
+
+  /**
+   * Goes on behind what cannot be read: at the first place, found by halving, from which on reading does not fail.
+   * False: there is none.
+   */
+  private async leap(): Promise<boolean> {
+    const end = this.end ?? AFTER_EVERY_KEY;
+    let bad = this.bound.gt ?? (this.bound.gte as Buffer);
+    let good: Buffer | null = null;
+    for (let i = 0; i < LEAPS_MAX; i++) {
+      const middle = halfway(bad, good ?? end);
+      if (middle.equals(bad.subarray(0, HALVED_BYTES))) break;
+      if (await this.readable(middle)) good = middle;
+      else bad = middle;
+    }
+    if (good === null) return false;
+    this.bound = { gte: good };
+    this.rowsAtATime = ROWS_FIRST;
+    return true;
+  }
+
+  private async readable(from: Buffer): Promise<boolean> {
+    const range = { gte: from, ...(this.end && { lt: this.end }) };
+    const rows = this.session.iterator(range, { limit: 1, capacity: 1, values: false });
+    try {
+      for await (const row of rows) return row.key.length > 0;
+      return true;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return false;
+    }
   }
 
   /** Packs the next rows, at most `limit`; fewer are the last. */
@@ -200,6 +266,34 @@ class RocksScan implements Scan {
   close(): Promise<void> {
     return this.session.close();
   }
+}
+
+/** Bytes of a key that take part in halving: what tells rows apart, a key row's prefix and some of the key. */
+const HALVED_BYTES = 32;
+/** Each halves what is left between two keys. */
+const LEAPS_MAX = 8 * HALVED_BYTES;
+
+/** The key in the middle of two, as numbers. */
+function halfway(low: Buffer, high: Buffer): Buffer {
+  const number = (key: Buffer): bigint =>
+    BigInt(
+      `0x${key
+        .subarray(0, HALVED_BYTES)
+        .toString('hex')
+        .padEnd(2 * HALVED_BYTES, '0')}`,
+    );
+  const middle = (number(low) + number(high)) / 2n;
+  return Buffer.from(middle.toString(16).padStart(2 * HALVED_BYTES, '0'), 'hex');
+}
+
+/** Each key that could not be read has told so. */
+function someFailed(error: unknown): void {
+  if (!(error instanceof AggregateError)) throw error;
+}
+
+function unreadable(error: unknown): Uint8Array {
+  if (!isDamage(error)) throw error;
+  return UNREADABLE;
 }
 
 const EMPTY = Buffer.alloc(0);

@@ -119,5 +119,5 @@ export function openRows(rows: PackedRows): PackedRows {
     to += end - from;
     from = next;
   }
-  return { bytes: rows.bytes, length: to, rows: rows.rows };
+  return { ...rows, length: to };
 }

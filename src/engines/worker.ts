@@ -10,7 +10,7 @@ import type { Opened, Start } from './protocol.ts';
 import { stepBack } from './thread-priority.ts';
 
 /** The file an engine's thread runs. */
-const { engine, directory, options, port } = workerData as Start;
+const { engine, directory, options, salvage, redone, port } = workerData as Start;
 
 /** Each engine's module is loaded on demand, so that a missing binding concerns its engine only. */
 async function loadBinding(name: EngineName): Promise<(site: Site) => Promise<Binding>> {
@@ -43,6 +43,8 @@ async function start(): Promise<void> {
     directory,
     options: Object.fromEntries(resolved.map(([name, value]) => [name.slice(prefix.length), value])),
     fresh: claimDirectory(engine, directory),
+    salvage,
+    redone,
     writes: new Lane(),
     maintenance: new Lane(),
   };

@@ -115,7 +115,12 @@ async function readRows(check: RowCheck, tier: Tier | null, problems: Problems):
   const { engine, meta, report, options, readOnly } = check;
   const figures = report.engine;
   const strays: Buffer[] = [];
-  for await (const chunk of engine.scan({ start: FIRST_KEY, chunkBytes: SCAN_CHUNK_BYTES })) {
+  for await (const chunk of engine.scan({
+    start: FIRST_KEY,
+    chunkBytes: SCAN_CHUNK_BYTES,
+    salvage: true,
+  })) {
+    for (const gap of chunk.gaps ?? []) problems.add(`rows cannot be read: ${gap}`);
     const walk = new RowWalk(chunk);
     while (walk.next()) {
       const { bytes, keyStart, valueStart, end } = walk;

@@ -4,16 +4,18 @@
  * each loss told before it happens; without it nothing is changed.
  */
 import { randomBytes } from 'node:crypto';
-import type { Engine } from '../engines/engine.ts';
+import { EngineError, type Engine } from '../engines/engine.ts';
+import { copyFiles } from '../engines/identity.ts';
 import { openEngine } from '../engines/open.ts';
 import { checkRows } from './check-rows.ts';
+import { copyReadable } from './copy-readable.ts';
 import { DataDirectory, type Identity } from './data-directory.ts';
 import { NodeDisk, type Disk } from './disk.ts';
 import { LogReader, type LogFault } from './log-reader.ts';
 import { cutLog } from './log-repair.ts';
 import { CommandLog } from './log.ts';
 import { readMeta, type Meta } from './meta-row.ts';
-import { positionOfRedoName } from './redo-format.ts';
+import { hasRedo, positionOfRedoName } from './redo-format.ts';
 import { saveRedo } from './redo-repair.ts';
 import { RedoDamagedError, verifyRedo } from './redo.ts';
 
@@ -73,11 +75,9 @@ export async function checkDirectory(path: string, options: CheckOptions): Promi
   };
   let engine: Engine | null = null;
   try {
-    try {
-      engine = await openEngine(directory.identity.engine, directory.engineDirectory);
-    } catch (error) {
-      report.problems.push(problem('engine', directory.engineDirectory, error));
-    }
+    engine = await openForCheck(directory, disk, report, options);
+    if (engine !== null && options.repair)
+      engine = await copyReadable(engine, directory, disk, report, options);
     const damage: string[] = [];
     let meta = engine === null ? null : await checkMeta(engine, directory, report, damage);
     const unfinished = await checkRedo(engine, meta, directory, disk, report, options);
@@ -93,12 +93,52 @@ export async function checkDirectory(path: string, options: CheckOptions): Promi
       meta?.position ?? 0,
       unfinished === 'pending' ? pendingPosition(directory, disk) : 0,
     );
-    await checkLog(from, directory, disk, report, options);
+    // Without the position that the engine's rows stand for nobody can say which part of the log is needed.
+    if (engine === null || (meta === null && report.engine.rows > 0)) {
+      report.notices.push(
+        `${directory.logDirectory}: not looked at, since the engine does not tell where it begins`,
+      );
+    } else {
+      await checkLog(from, directory, disk, report, options);
+    }
     report.ok = report.problems.length === 0;
     return report;
   } finally {
     await engine?.close();
     directory.close();
+  }
+}
+
+/** Opens the engine; one that does not open is, by a repair, made of what can be read of its files. */
+async function openForCheck(
+  { identity, engineDirectory, path, redoDirectory }: DataDirectory,
+  disk: Disk,
+  report: CheckReport,
+  { repair, onLoss }: CheckOptions,
+): Promise<Engine | null> {
+  try {
+    return await openEngine(identity.engine, engineDirectory, {}, { redone: hasRedo(disk, redoDirectory) });
+  } catch (error) {
+    const damaged = error instanceof EngineError && error.code === 'ENGINE_DAMAGED';
+    if (damaged && repair && identity.engine !== 'lmdb') {
+      const aside = `${path}/engine-damaged-${Date.now()}`;
+      onLoss?.(
+        `${error.message}; the engine is made anew of what can be read of its files: rows may be missing, and older ones come back`,
+      );
+      try {
+        await copyFiles(identity.engine, engineDirectory, aside);
+        const engine = await openEngine(identity.engine, engineDirectory, {}, { salvage: true });
+        report.repaired.push(
+          `${engineDirectory}: made anew of what can be read of its files; as it was it is in ${aside}`,
+        );
+        return engine;
+      } catch (again) {
+        report.problems.push(problem('engine', engineDirectory, again));
+        return null;
+      }
+    }
+    report.problems.push(problem('engine', engineDirectory, error));
+    return null;
   }
 }
 

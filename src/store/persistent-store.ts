@@ -16,6 +16,7 @@ import { faultPoint } from './fault-point.ts';
 import { FilterFiles } from './filter-files.ts';
 import { CommandLog, LogLostError, type SyncPolicy } from './log.ts';
 import { recover, rowDamaged, type Recovered, type RecoveryProgress } from './recovery.ts';
+import { hasRedo } from './redo-format.ts';
 import type { EngineLink } from './residents.ts';
 import type { RowSource } from './row-source.ts';
 
@@ -269,7 +270,9 @@ export async function openPersistentStore<S extends RowSource>(
   const logDisk = new NodeDisk({ ownSyncThread: true });
   let engine: Engine | null = null;
   try {
-    engine = await openEngine(options.engine, directory.engineDirectory, options.engineOptions);
+    disk.makeDirectory(directory.redoDirectory);
+    const redone = hasRedo(disk, directory.redoDirectory);
+    engine = await openEngine(options.engine, directory.engineDirectory, options.engineOptions, { redone });
     return await PersistentStore.open({ directory, disk, logDisk, engine, store }, options);
   } catch (error) {
     await engine?.close();

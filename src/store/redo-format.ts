@@ -2,6 +2,7 @@
 import { crc32 } from 'node:zlib';
 import { DELETE_LENGTH } from '../engines/engine.ts';
 import { viewOf } from '../bytes/slice.ts';
+import type { Disk } from './disk.ts';
 
 const REDO_FORMAT_VERSION = 1;
 const HEADER_MAGIC = 0x4f445241; // 'ARDO', little endian
@@ -35,6 +36,11 @@ export function redoName(position: number): string {
 /** The position that a redo file's name tells; -1 for other names. */
 export function positionOfRedoName(name: string): number {
   return /^\d{16}\.redo$/.test(name) ? Number(name.slice(0, 16)) : -1;
+}
+
+/** Whether a committed checkpoint is there that the engine may not have, or not on disk. */
+export function hasRedo(disk: Disk, redoDirectory: string): boolean {
+  return disk.list(redoDirectory).some((name) => positionOfRedoName(name) >= 0);
 }
 
 function setU64(view: DataView, at: number, value: number): void {

@@ -1,4 +1,4 @@
-/** Goes over the rows of a chunk that an engine's scan has read, all but the meta row and its copy. */
+/** Goes over the rows of a chunk that an engine's scan has read, all but the meta row and its copy unless asked for. */
 import { viewOf } from '../bytes/slice.ts';
 import { DAMAGED_LENGTH, type PackedRows } from '../engines/engine.ts';
 import { isMetaKey } from './row-format.ts';
@@ -12,8 +12,10 @@ export class RowWalk {
   /** The row's checksum does not match: it has no value. */
   damaged = false;
   private readonly view: DataView;
+  private readonly withMeta: boolean;
 
-  constructor(chunk: PackedRows) {
+  constructor(chunk: PackedRows, withMeta = false) {
+    this.withMeta = withMeta;
     this.bytes = Buffer.from(chunk.bytes, 0, chunk.length);
     this.view = viewOf(chunk.bytes);
   }
@@ -32,7 +34,7 @@ export class RowWalk {
       this.valueStart = this.keyStart + view.getUint32(this.end, true);
       this.damaged = valueLength === DAMAGED_LENGTH;
       this.end = this.valueStart + (this.damaged ? 0 : valueLength);
-      if (!isMetaKey(bytes, this.keyStart, this.valueStart)) return true;
+      if (this.withMeta || !isMetaKey(bytes, this.keyStart, this.valueStart)) return true;
     }
     return false;
   }
