@@ -73,6 +73,8 @@ export function parseRequest(
     bound = pos + FAST_DIGITS_MAX;
     if (bound > end) bound = end;
     digit = u8[pos];
+    // A length with a leading zero is none, which the careful way says.
+    if (length === 0 && digit !== CR) return -1;
     while (digit !== CR) {
       digit -= 48;
       if (digit < 0 || digit > 9 || pos >= bound) return -1;

@@ -170,6 +170,7 @@ export class Blocking {
     const { server } = this;
     const context = server.context;
     server.output.open(client);
+    const mark = context.reply.pos;
     loadRequest(context, wait.request);
     context.db = wait.db;
     context.resumed = true;
@@ -182,6 +183,8 @@ export class Blocking {
     // It was counted when it came.
     wait.request.entry.calls--;
     if (context.blocked === null) {
+      if (client.unanswered) context.reply.pos = mark;
+      client.unanswered = false;
       this.end(client);
       client.unblocked = true;
       server.turns.resume(client);
@@ -219,7 +222,7 @@ export class Blocking {
     const { server } = this;
     this.end(client);
     client.unblocked = true;
-    server.output.push(client, write);
+    server.output.answer(client, write);
     server.turns.resume(client);
   }
 }

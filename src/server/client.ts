@@ -57,6 +57,8 @@ export class Client {
   lastCommand: CommandEntry | null = null;
   noEvict = false;
   replyMode: ReplyMode = 'on';
+  /** The command that it waits for was muted: what that replies when it ends is not sent. */
+  unanswered = false;
   monitor = false;
 
   /** The socket is gone. */

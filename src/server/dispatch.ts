@@ -44,8 +44,8 @@ function call(server: Server, context: Context, client: Client, entry: CommandEn
     server.faults.suspend(context, client, entry);
     return false;
   }
-  if ((client.gates & Gate.Muted) !== 0 && !SUBSCRIPTIONS.has(entry.fullName))
-    mute(client, context, context.replyFrom);
+  if ((client.gates & Gate.Muted) !== 0)
+    mute(client, context, context.replyFrom, SUBSCRIPTIONS.has(entry.fullName));
   if (context.blocked !== null) {
     server.blocking.begin(context, entry, context.blocked);
     context.blocked = null;
@@ -151,14 +151,17 @@ function dispatchCarefully(
   }
 }
 
-/** CLIENT REPLY OFF and SKIP: the reply since `mark` is not sent. */
-function mute(client: Client, context: Context, mark: number): void {
+/** CLIENT REPLY OFF and SKIP: the reply since `mark`, or one that is still to come, is not sent unless it is a push. */
+function mute(client: Client, context: Context, mark: number, isPush = false): void {
   if ((client.gates & Gate.Muted) === 0) return;
   if (client.replyMode === 'skip-next') {
     client.replyMode = 'skip';
     return;
   }
-  context.reply.pos = mark;
+  if (!isPush) {
+    context.reply.pos = mark;
+    client.unanswered = context.blocked !== null || client.suspended;
+  }
   if (client.replyMode === 'skip') {
     client.replyMode = 'on';
     client.setGate(Gate.Muted, false);

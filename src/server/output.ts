@@ -41,6 +41,12 @@ export class Output {
     this.current = null;
   }
 
+  /** Writes the reply of a command that the client has waited for, unless CLIENT REPLY keeps it from it. */
+  answer(client: Client, write: (reply: Reply) => void): void {
+    if (!client.unanswered) this.push(client, write);
+    client.unanswered = false;
+  }
+
   /** Writes something for a client outside of its own commands. */
   push(client: Client, write: (reply: Reply) => void): void {
     this.pushToAll([client], write);

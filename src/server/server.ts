@@ -292,7 +292,7 @@ export class Server {
   proceed(client: Client, write: (reply: Reply) => void): void {
     if (!client.suspended || client.closed) return;
     client.suspended = false;
-    this.output.push(client, write);
+    this.output.answer(client, write);
     this.turns.resume(client);
   }
 

@@ -411,6 +411,7 @@ export class TierDatabase implements Database {
   }
 
   scan(cursor: number, count: number, visit: (key: Slice, type: Type) => void): number {
+    if (cursor >= 2 ** 32) return 0;
     this.settle();
     const { keyspace, found } = this;
     const end = this.knownFrom(cursor, count);

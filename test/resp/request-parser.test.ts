@@ -159,6 +159,8 @@ describe('errors', () => {
     ['*1\r\nx\r\n', "expected '$', got 'x'"],
     ['*1\r\n$x\r\n', 'invalid bulk length'],
     ['*1\r\n$-1\r\n', 'invalid bulk length'],
+    ['*1\r\n$04\r\nPING\r\n', 'invalid bulk length'],
+    ['*1\r\n$00\r\n\r\n', 'invalid bulk length'],
     ['*1\r\n$1048577\r\n', 'invalid bulk length'],
     ['SET "x\r\n', 'unbalanced quotes in request'],
     [`*${'1'.repeat(70_000)}`, 'too big mbulk count string'],

@@ -410,6 +410,35 @@ describe('CLIENT', () => {
     });
   });
 
+  test('REPLY SKIP and OFF take the reply of a command that waits, and no more than one command', async () => {
+    const other = await pair.another();
+    await both(async (client) => {
+      const feeder = client === pair.ours ? other.ours : other.theirs;
+      const got: string[] = [];
+      client.write('CLIENT REPLY SKIP\r\nBLPOP none 0.01\r\nECHO timeout\r\n');
+      got.push((await client.read()).toString());
+      for (const [key, end] of [
+        ['l', ['RPUSH', 'l', 'x', 'y']],
+        ['s', ['CLIENT', 'UNBLOCK', '', 'ERROR']],
+      ] as const) {
+        const id = (await client.send('CLIENT', 'ID')).slice(1, -2);
+        client.write(`CLIENT REPLY SKIP\r\nBLPOP ${key} 0\r\nECHO served\r\n`);
+        let reply: string;
+        // UNBLOCK finds nobody until the command has come.
+        do reply = await feeder.send(...end.map((word) => (word === '' ? id : word)));
+        while (key === 's' && reply === ':0\r\n');
+        got.push(reply, (await client.read()).toString(), await feeder.send('LRANGE', 'l', 0, -1));
+      }
+      client.write('CLIENT REPLY OFF\r\nBLPOP l 0\r\nSUBSCRIBE c\r\nRESET\r\n');
+      got.push((await client.read(2)).toString());
+      client.write('CLIENT REPLY SKIP\r\nSUBSCRIBE c\r\nPING\r\nUNSUBSCRIBE\r\n');
+      got.push((await client.read(3)).toString());
+      client.write('CLIENT REPLY SKIP\r\nCONFIG SET maxclients 5000\r\nECHO set\r\n');
+      got.push((await client.read()).toString());
+      return got;
+    });
+  });
+
   test('PAUSE WRITE holds back writes, and what follows them on their connection', async () => {
     const other = await pair.another();
     await both(async (client) => {
@@ -654,6 +683,10 @@ test('databases', async () => {
     'FLUSHALL SYNC',
     'FLUSHALL x',
   ]);
+});
+
+test('what a transaction may not do, and what ACL says of the one user', async () => {
+  await pair.compare(['MULTI', 'MONITOR', 'PING', 'EXEC', 'ACL LIST', 'ACL GENPASS x', 'ACL GENPASS 0']);
 });
 
 test('SLOWLOG, LATENCY, MEMORY, MONITOR', async () => {

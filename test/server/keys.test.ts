@@ -201,6 +201,11 @@ describe('KEYS and SCAN', () => {
       'RANDOMKEY',
     ]));
 
+  test('a cursor that was never given leads to the end', async () => {
+    for (const cursor of ['4294967296', '9007199254740991', '18446744073709551615', '-1'])
+      expect(await pair.ours.send('SCAN', cursor, 'COUNT', 5)).toBe('*2\r\n$1\r\n0\r\n*0\r\n');
+  });
+
   test('a whole iteration visits every key', async () => {
     const random = seeded('scan');
     await pair.flush();

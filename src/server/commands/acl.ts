@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import { CommandError, type Command } from '../command.ts';
 import { CATEGORIES, commandCategories } from '../categories.ts';
 import type { Context } from '../context.ts';
-import { sliceInteger } from '../../bytes/number.ts';
 import { helpCommand } from './help.ts';
 
 function cat(context: Context): void {
@@ -24,11 +23,12 @@ function cat(context: Context): void {
 
 function list({ server, reply }: Context): void {
   reply.array(1);
-  reply.bulkString(`user default on ${server.password.rule} sanitize-payload ~* &* +@all`);
+  reply.bulkString(`user default on ${server.password.rule} ~* &* +@all`);
 }
 
-function genPass({ argc, args, reply }: Context): void {
-  const bits = argc > 2 ? sliceInteger(args[2]) : 256;
+function genPass(context: Context): void {
+  const { argc, reply } = context;
+  const bits = argc > 2 ? context.integer(2) : 256;
   if (!(bits >= 1 && bits <= 4096))
     throw new CommandError(
       'ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096',

@@ -40,7 +40,8 @@ function shutdown(context: Context): void {
   );
 }
 
-function monitor({ server, client, reply }: Context): void {
+function monitor({ server, client, reply, mayBlock }: Context): void {
+  if (!mayBlock) throw new CommandError("ERR MONITOR isn't allowed for DENY BLOCKING client");
   client.monitor = true;
   server.monitors.add(client);
   server.setGate(Gate.Monitored, true);
