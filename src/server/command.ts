@@ -65,6 +65,10 @@ export interface Command {
   group: string;
   since: string;
   complexity?: string;
+  /** Version since which another should be used, and which, in Markdown. */
+  deprecated?: { since: string; use: string };
+  /** For tests and tools of the server itself, not for applications. */
+  internal?: true;
   /** Hints for clients and proxies, by Redis's words: nondeterministic_output, request_policy:…. */
   tips?: readonly string[];
   summary: string;

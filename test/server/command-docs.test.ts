@@ -1,4 +1,4 @@
-/** COMMAND DOCS: the arguments of every command, beside a real Redis. */
+/** COMMAND DOCS: the arguments of every command and what replaces it, beside a real Redis. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { commandTable } from '../../src/server/command-table.ts';
 import { startPair, type Pair } from './harness.ts';
@@ -38,12 +38,22 @@ const names = commandTable.flatMap(({ name, subcommands }) => [
   ...(subcommands ?? []).map((sub) => `${name}|${sub.name}`),
 ]);
 
-async function argumentsOf(client: Pair['ours'], name: string): Promise<unknown> {
+/** Its arguments, whether it is deprecated, since when, and the commands that replace it. */
+async function docsOf(client: Pair['ours'], name: string): Promise<unknown> {
   const [, docs] = elements(parseReply(await client.send('COMMAND', 'DOCS', name)));
-  return docs === undefined ? 'unknown' : record(docs).arguments;
+  if (docs === undefined) return 'unknown';
+  const fields = record(docs);
+  const list = elements(docs);
+  const at = list.indexOf('$deprecated_since');
+  return {
+    arguments: fields.arguments,
+    flags: fields.doc_flags,
+    deprecated: at < 0 ? undefined : list[at + 1],
+    successor: /`([A-Z ]*[A-Z])/.exec(String(fields.replaced_by))?.[1],
+  };
 }
 
 test.each(names)('%s', async (name) => {
-  const theirs = await argumentsOf(pair.theirs, name);
-  if (theirs !== 'unknown') expect(await argumentsOf(pair.ours, name)).toEqual(theirs);
+  const theirs = await docsOf(pair.theirs, name);
+  if (theirs !== 'unknown') expect(await docsOf(pair.ours, name)).toEqual(theirs);
 });

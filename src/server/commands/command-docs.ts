@@ -147,9 +147,14 @@ function writeArguments(reply: Reply, list: readonly Argument[]): void {
 }
 
 function writeDocs(reply: Reply, { command, subcommands }: CommandEntry): void {
-  const { complexity, syntax } = command;
-  const optional = [complexity, syntax, subcommands ?? undefined].filter((each) => each !== undefined);
-  reply.map(3 + optional.length);
+  const { complexity, deprecated, syntax } = command;
+  const flags: string[] = [];
+  if (deprecated !== undefined) flags.push('deprecated');
+  if (command.internal === true) flags.push('syscmd');
+  const optional = [complexity, syntax, subcommands ?? undefined, deprecated, deprecated].filter(
+    (each) => each !== undefined,
+  );
+  reply.map(3 + optional.length + Number(flags.length > 0));
   reply.bulkString('summary');
   reply.bulkString(command.summary);
   reply.bulkString('since');
@@ -159,6 +164,16 @@ function writeDocs(reply: Reply, { command, subcommands }: CommandEntry): void {
   if (complexity !== undefined) {
     reply.bulkString('complexity');
     reply.bulkString(complexity);
+  }
+  if (flags.length > 0) {
+    reply.bulkString('doc_flags');
+    writeWords(reply, flags);
+  }
+  if (deprecated !== undefined) {
+    reply.bulkString('deprecated_since');
+    reply.bulkString(deprecated.since);
+    reply.bulkString('replaced_by');
+    reply.bulkString(deprecated.use);
   }
   if (syntax !== undefined) {
     reply.bulkString('arguments');

@@ -224,6 +224,7 @@ export const debugCommands: readonly Command[] = [
     name: 'debug',
     arity: -2,
     complexity: 'Depends on the subcommand',
+    internal: true,
     summary: 'For tests of clients',
     guard,
     subcommands: [

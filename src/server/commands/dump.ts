@@ -285,6 +285,7 @@ export const dumpCommands: readonly Command[] = [
     flags: ['write', 'denyoom', 'asking'],
     group: 'server',
     since: '3.0.0',
+    internal: true,
     summary: 'RESTORE between the nodes of a cluster.',
   },
 ];

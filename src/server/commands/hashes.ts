@@ -230,6 +230,7 @@ export const hashCommands: readonly Command[] = [
     keys: [keyAt(1, 'RW', 'update')],
     group: 'hash',
     since: '2.0.0',
+    deprecated: { since: '4.0.0', use: '`HSET`' },
     complexity: 'O(N) for N fields given',
     summary: 'Sets fields of a hash, which is created if needed; HSET does the same.',
     run: hmset,

@@ -429,6 +429,7 @@ export const listCommands: readonly Command[] = [
     keys: [keyAt(1, 'RW', 'access', 'delete'), keyAt(2, 'RW', 'insert')],
     group: 'list',
     since: '1.2.0',
+    deprecated: { since: '6.2.0', use: '`LMOVE … RIGHT LEFT`' },
     complexity: 'O(1)',
     summary: 'Moves the last element of a list to the left end of another and returns it.',
     run: (context) => moveBetween(context, false, true),
@@ -496,6 +497,7 @@ export const listCommands: readonly Command[] = [
     keys: [keyAt(1, 'RW', 'access', 'delete'), keyAt(2, 'RW', 'insert')],
     group: 'list',
     since: '2.2.0',
+    deprecated: { since: '6.2.0', use: '`BLMOVE … RIGHT LEFT`' },
     complexity: 'O(1)',
     summary:
       'Moves the last element of a list to the left end of another and returns it; waits for one if there is none.',

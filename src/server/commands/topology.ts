@@ -52,7 +52,14 @@ const admin = { flags: ['admin', 'stale', 'no_async_loading'] } as const;
 const clusterSubcommands: readonly Command[] = [
   { ...clusterState, ...varying, name: 'info', arity: 2, summary: 'State of the cluster' },
   { ...clusterState, ...varying, name: 'nodes', arity: 2, summary: 'Nodes of the cluster' },
-  { ...clusterState, ...varying, name: 'slots', arity: 2, summary: 'Which node serves which slots' },
+  {
+    ...clusterState,
+    ...varying,
+    name: 'slots',
+    arity: 2,
+    deprecated: { since: '7.0.0', use: '`CLUSTER SHARDS`' },
+    summary: 'Which node serves which slots',
+  },
   { ...clusterState, ...varying, name: 'shards', arity: 2, since: '7.0.0', summary: 'Shards of the cluster' },
   {
     ...clusterState,
@@ -155,6 +162,7 @@ export const topologyCommands: readonly Command[] = [
     categories: [],
     group: 'server',
     since: name === 'replicaof' ? '5.0.0' : '1.0.0',
+    deprecated: name === 'slaveof' ? { since: '5.0.0', use: '`REPLICAOF`' } : undefined,
     complexity: 'O(1)',
     summary: 'Makes the server a replica, or a master of its own',
     run: replicaOf,
