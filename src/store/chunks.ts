@@ -37,7 +37,13 @@ function newChunk(chunkBytes: number): Chunk {
   return chunkOf(new ArrayBuffer(chunkBytes + SLICE_PADDING + marksBytes), chunkBytes);
 }
 
-export const NO_CHUNK = newChunk(0);
+/** Nothing at all, padding included: whoever reads in it has lost its way. */
+export const NO_CHUNK: Chunk = {
+  u8: Buffer.alloc(0),
+  i32: new Int32Array(0),
+  view: new DataView(new ArrayBuffer(0)),
+  marks: new Int32Array(0),
+};
 
 /** The last chunk that is spare is kept so long, so that work around a chunk's edge does not map and unmap it again and again. */
 const KEPT_MS = 1000;
