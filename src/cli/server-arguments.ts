@@ -1,7 +1,7 @@
 /** The words after `ardent server`, by redis-server's rules: lists take several values, numbers stay as written. */
 import path from 'node:path';
 import { readConfigFile } from '../server/config-file.ts';
-import { Config, findParameter, parameterNames } from '../server/config.ts';
+import { Config, findParameter, nearestParameter } from '../server/config.ts';
 import { UsageError } from './exit-codes.ts';
 
 /** Reads `[file] --name value … --name=value`, later ones win. */
@@ -40,23 +40,7 @@ function takeValues(name: string, rest: string[]): string[] {
 }
 
 function unknownParameter(name: string): string {
-  let best = '';
-  let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;
-  for (const [known] of parameterNames()) {
-    const distance = editDistance(name.toLowerCase(), known);
-    if (distance < bestDistance) [best, bestDistance] = [known, distance];
-  }
-  const hint = best === '' ? '`ardent server --help` lists them' : `did you mean --${best}?`;
+  const near = nearestParameter(name);
+  const hint = near === undefined ? '`ardent server --help` lists them' : `did you mean --${near}?`;
   return `unknown parameter --${name}; ${hint}`;
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++)
-      next[j] = Math.min(next[j - 1] + 1, row[j] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
-    row = next;
-  }
-  return row[b.length];
 }

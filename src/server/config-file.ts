@@ -2,22 +2,35 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { splitWords } from '../resp/request-parser.ts';
-import { Config, ConfigError, findParameter } from './config.ts';
+import { Config, ConfigError, findParameter, nearestParameter } from './config.ts';
 
 /** Files may include files, but not for ever. */
 const INCLUDE_DEPTH_MAX = 16;
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EISDIR: 'it is a directory',
+  EACCES: 'the system does not allow it',
+};
 
 /** A line of a configuration file cannot be used; `message` names file and line. */
 export class ConfigFileError extends Error {}
 
 /** Reads the file into `config`. Later lines win; lists such as `save` add up within a file. */
-export function readConfigFile(config: Config, file: string, depth = 0): void {
+export function readConfigFile(config: Config, file: string): void {
+  readFile(config, file, '', 0);
+}
+
+/** `includedAt`: where another file names it, with a colon behind. */
+function readFile(config: Config, file: string, includedAt: string, depth: number): void {
   if (depth > INCLUDE_DEPTH_MAX) throw new ConfigFileError(`${file}: includes are nested too deep`);
   let text: string;
   try {
     text = readFileSync(file, 'latin1');
   } catch (error) {
-    throw new ConfigFileError(`cannot read configuration file ${file}: ${(error as Error).message}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = REASONS[code ?? ''] ?? message;
+    throw new ConfigFileError(`${includedAt}cannot read configuration file ${file}: ${reason}`);
   }
   text.split('\n').forEach((line, i) => {
     const where = `${file}:${i + 1}`;
@@ -28,8 +41,13 @@ export function readConfigFile(config: Config, file: string, depth = 0): void {
     const [name, ...values] = parts;
     if (name.toLowerCase() === 'include') {
       for (const included of values)
-        readConfigFile(config, path.resolve(path.dirname(file), included), depth + 1);
+        readFile(config, path.resolve(path.dirname(file), included), `${where}: `, depth + 1);
       return;
+    }
+    if (findParameter(name) === undefined) {
+      const near = nearestParameter(name);
+      const hint = near === undefined ? '' : `; did you mean '${near}'?`;
+      throw new ConfigFileError(`${where}: unknown parameter '${name}'${hint}`);
     }
     if (values.length === 0) throw new ConfigFileError(`${where}: '${name}' has no value`);
     try {

@@ -41,6 +41,28 @@ export function parameterNames(): IterableIterator<[string, Parameter]> {
   return byName.entries();
 }
 
+/** The name of a parameter that is spelled much like this; undefined when none is. */
+export function nearestParameter(name: string): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;
+  for (const known of byName.keys()) {
+    const distance = editDistance(name.toLowerCase(), known);
+    if (distance < bestDistance) [best, bestDistance] = [known, distance];
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++)
+      next[j] = Math.min(next[j - 1] + 1, row[j] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+    row = next;
+  }
+  return row[b.length];
+}
+
 /** Redis has a parameter of this name. */
 function isRedis({ name }: Parameter): boolean {
   return name !== 'engine' && !name.includes('.');

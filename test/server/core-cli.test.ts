@@ -89,6 +89,14 @@ test('a mistake in the configuration file is named by its line', async () => {
   const ended = await run('a.conf').ended;
   expect(ended.code).toBe(1);
   expect(ended.stderr).toMatch(/b\.conf:2: maxclients: argument couldn't be parsed into an integer/);
+  for (const [line, said] of [
+    ['tier-memry 1gb', /b\.conf:1: unknown parameter 'tier-memry'; did you mean 'tier-memory'\?/],
+    ['include c.conf', /b\.conf:1: cannot read configuration file .*c\.conf: there is no such file/],
+    ['include .', /b\.conf:1: cannot read configuration file .*: it is a directory/],
+  ] as const) {
+    writeFileSync(path.join(directory, 'b.conf'), `${line}\n`);
+    expect((await run('a.conf').ended).stderr).toMatch(said);
+  }
 });
 
 test('a port in use ends with 2, an unusable directory with 3', async () => {
