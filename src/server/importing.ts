@@ -1,5 +1,6 @@
 /** IMPORT: a dump into the running server, all of it or nothing. */
 import type { Import, ImportCounts, Imports, ImportSource } from '../store/dump/imports.ts';
+import { faultPoint } from '../store/fault-point.ts';
 import { describe } from './errors.ts';
 import type { InfoFields, Server } from './server.ts';
 
@@ -63,7 +64,10 @@ export class Importing {
     let imported: ReturnType<Import['commit']>;
     try {
       await loading.loaded;
-      if (loading.isInEngine) await server.durability?.checkpoint?.();
+      if (loading.isInEngine) {
+        await server.durability?.checkpoint?.();
+        faultPoint('import-checkpointed');
+      }
       imported = this.commit(loading);
     } catch (error) {
       loading.abandon();
@@ -106,6 +110,7 @@ export class Importing {
     else imports.keep(loading.id);
     effects.parts(['IMPORT', loading.id, source.mode, source.database, source.now]);
     server.logWriter.flush();
+    faultPoint('import-logged');
     server.changes += imported.counts.keys;
     context.flushed();
     for (let i = 0; i < store.databaseCount; i++) context.signalDatabase(store.database(i));

@@ -21,6 +21,10 @@ export const NODE_HEADER_WORDS = 4;
 const MAX_LEVELS = 3;
 /** Instead of the levels of a page table: the slot is lent. */
 const LENT = 255;
+/** Slots looked at for a run of unused ones, before those to be lent are new. */
+const LEND_SEARCH = 1 << 16;
+/** So many unused ones in a row are worth to be lent. */
+const LEND_LEAST = 64;
 
 /** What the table knows of a collection, on its way from one table to another. */
 export interface CollectionState {
@@ -69,7 +73,13 @@ export class CollectionTable {
   private lentSlotEnd = 0;
 
   private top = 1;
+  /** Slots that were released, each once; some of them may have been lent since. */
   private readonly freeSlots: number[] = [];
+  private listed = new Uint8Array(64);
+  /** Unused slots below `top`. */
+  private unused = 0;
+  /** Where the search for slots to be lent goes on. */
+  private lendAt = 1;
   /** Slots of dropped collections; the one whose pages are being freed (0: none), and its next number. */
   private readonly dropped: number[] = [];
   private freeingSlot = 0;
@@ -87,7 +97,7 @@ export class CollectionTable {
 
   /** Collections in the table, dropped ones included until they are freed. */
   get size(): number {
-    return this.top - 1 - this.freeSlots.length;
+    return this.top - 1 - this.unused;
   }
 
   /** A slot for a new collection of `record`, with an id of its own and no pages yet. */
@@ -98,7 +108,7 @@ export class CollectionTable {
 
   /** A slot for a collection that exists on disk; its pages are placed as they are read. */
   add(id: number, record: number): number {
-    const slot = this.freeSlots.pop() ?? this.top++;
+    const slot = this.takeFree() || this.top++;
     this.growTo(slot + 1);
     this.shape++;
     this.arena.journal?.onRollback(() => this.release(slot));
@@ -116,7 +126,21 @@ export class CollectionTable {
     this.record[slot] = 0;
     this.root[slot] = 0;
     this.levels[slot] = 0;
+    this.unused++;
+    if (this.listed[slot] === 1) return;
+    this.listed[slot] = 1;
     this.freeSlots.push(slot);
+  }
+
+  /** A slot that was released; 0: there is none. */
+  private takeFree(): number {
+    for (let slot = this.freeSlots.pop(); slot !== undefined; slot = this.freeSlots.pop()) {
+      this.listed[slot] = 0;
+      if (this.levels[slot] !== 0) continue;
+      this.unused--;
+      return slot;
+    }
+    return 0;
   }
 
   /** The collection's root is in that record now. */
@@ -134,26 +158,54 @@ export class CollectionTable {
     this.root = copyInto(new Int32Array(larger), this.root);
     this.resident = copyInto(new Int32Array(larger), this.resident);
     this.levels = copyInto(new Uint8Array(larger), this.levels);
+    this.listed = copyInto(new Uint8Array(larger), this.listed);
     this.entries = copyInto(new Uint16Array(larger), this.entries);
     this.id = copyInto(new Float64Array(larger), this.id);
   }
 
   private borrow(range: CollectionRange): void {
-    while (this.top < this.lentSlotEnd) this.freeSlots.push(this.top++);
+    for (; this.top < this.lentSlotEnd; this.top++) this.release(this.top);
     this.top = range.slot;
     this.lentSlotEnd = range.slot + range.count;
     this.nextId = range.id;
     this.lentEnd = range.id + range.count;
+    this.growTo(this.lentSlotEnd);
   }
 
-  /** Slots and ids for collections that are made elsewhere; each slot must be taken over or taken back. */
-  lend(count: number): CollectionRange {
-    const range = { slot: this.top, id: this.nextId, count };
-    this.top += count;
+  /** Slots and ids for up to so many collections that are made elsewhere; each slot must be taken over or taken back. */
+  lend(most: number): CollectionRange {
+    let count = this.unusedRun(most);
+    let slot = this.lendAt - count;
+    if (count > 0) {
+      this.unused -= count;
+    } else {
+      count = most;
+      slot = this.top;
+      this.top += count;
+      this.growTo(this.top);
+    }
+    const id = this.nextId;
     this.nextId += count;
-    this.growTo(this.top);
-    this.levels.fill(LENT, range.slot, this.top);
-    return range;
+    this.levels.fill(LENT, slot, slot + count);
+    return { slot, id, count };
+  }
+
+  /**
+   * Moves `lendAt` behind up to so many unused slots in a row, and returns how many; 0: none were met. Each search goes
+   * on where the last one ended.
+   */
+  private unusedRun(most: number): number {
+    const { levels, top } = this;
+    if (this.unused < LEND_LEAST) return 0;
+    if (this.lendAt + LEND_LEAST > top) this.lendAt = 1;
+    const end = Math.min(top, this.lendAt + LEND_SEARCH);
+    let run = 0;
+    for (; this.lendAt < end && run < most; this.lendAt++) {
+      if (levels[this.lendAt] === 0) run++;
+      else if (run >= LEND_LEAST) break;
+      else run = 0;
+    }
+    return run >= LEND_LEAST ? run : 0;
   }
 
   /** Gives a collection away. */

@@ -24,7 +24,11 @@ export const FAULT_POINTS = [
   'purge',
   'close',
 ] as const;
-export type FaultPoint = (typeof FAULT_POINTS)[number];
+
+/** Steps of an import: what was loaded is in the engine, and the log does not say yet that it is the databases'; the log does. */
+export const IMPORT_FAULT_POINTS = ['import-checkpointed', 'import-logged'] as const;
+
+export type FaultPoint = (typeof FAULT_POINTS)[number] | (typeof IMPORT_FAULT_POINTS)[number];
 
 let armed = '';
 let remaining = 0;

@@ -5,6 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach } from 'vitest';
+import type { FaultPoint } from '../../src/store/fault-point.ts';
 import {
   connect,
   encodeCommand,
@@ -37,9 +38,18 @@ afterEach(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-export async function startArdent(
+export function startArdent(
   ...args: string[]
 ): Promise<{ client: RawClient; port: number; child: ChildProcess }> {
+  return startToFail(undefined, ...args);
+}
+
+/** The same, to be killed at a fault point (src/store/fault-point.ts). */
+export async function startToFail(
+  fault: FaultPoint | undefined,
+  ...args: string[]
+): Promise<{ client: RawClient; port: number; child: ChildProcess }> {
+  const env = fault === undefined ? process.env : { ...process.env, ARDENT_FAULT: fault };
   const port = await freePort();
   const child = spawn(
     process.execPath,
@@ -55,7 +65,7 @@ export async function startArdent(
       ...MODE,
       ...args,
     ],
-    { stdio: 'ignore' },
+    { stdio: 'ignore', env },
   );
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   stops.push(async () => {

@@ -24,6 +24,7 @@ import {
   sendAll,
   settled,
   startArdent,
+  startToFail,
   stops,
 } from './dump-servers.ts';
 import { connect, encodeCommand, type CommandLine } from './harness.ts';
@@ -280,6 +281,37 @@ describe('IMPORT', () => {
     },
   );
 
+  it.each([
+    ['import-checkpointed', 'lmdb'],
+    ['import-checkpointed', 'leveldb'],
+    ['import-checkpointed', 'rocksdb'],
+    ['import-logged', 'lmdb'],
+  ] as const)('killed at %s leaves nothing of it, or all (%s)', async (fault, engine) => {
+    const its = elsewhere();
+    const theirs = await redis('--dir', its);
+    await sendAll(theirs, [...dumpData(new Random(11), 60, 1000), ['SELECT', 0], ...filler(300), ['SAVE']]);
+    const file = path.join(its, 'dump.rdb');
+    const args = ['--engine', engine, '--tier-memory', '4mb'];
+    const first = await startToFail(fault, ...args);
+    const own = [['MSET', 'fill:0:0', 'ours', 'only:ours', '1']];
+    await sendAll(first.client, own);
+    const before = await patiently(first.client, 'DEBUG', 'DIGEST');
+    const exit = new Promise((resolve) => first.child.once('exit', (_, signal) => resolve(signal)));
+    first.client.write(encodeCommand(['IMPORT', file, 'SKIP']));
+    expect(await exit).toBe('SIGKILL');
+    const { client } = await startArdent(...args);
+    expect(readdirSync(path.join(directory, 'imports'))).toEqual([]);
+    if (fault === 'import-checkpointed') {
+      expect(await patiently(client, 'DEBUG', 'DIGEST')).toBe(before);
+      expect(await client.send('DBSIZE')).toBe(':2\r\n');
+      // Rows of what was given up are no part of what is imported again.
+      expect(counts(await patiently(client, 'IMPORT', file, 'SKIP'))).toMatchObject({ skipped: 1 });
+    }
+    await sendAll(theirs, own);
+    expect(await patiently(client, 'SAVE')).toBe('+OK\r\n');
+    expect(await digestOf(dump())).toBe(await patiently(theirs, 'DEBUG', 'DIGEST'));
+  });
+
   it('goes on item by item when there is no room for more chunks', async () => {
     const its = elsewhere();
     const theirs = await redis('--dir', its);
@@ -315,6 +347,29 @@ describe('IMPORT', () => {
     }
     expect(await client.send('DBSIZE')).toBe(':0\r\n');
     expect(readdirSync(path.join(directory, 'imports'))).toEqual([]);
+  });
+
+  it.each([
+    ['row by row', 1],
+    ['in chunks', 40_000],
+  ])('names file, offset and key where a key stands twice (%s)', async (_, keys) => {
+    const file = path.join(directory, 'twins.rdb');
+    const text = (string: string): Buffer => Buffer.concat([Buffer.of(string.length), Buffer.from(string)]);
+    const pairs = [...Array(keys).keys(), 0].map((i) => [
+      Buffer.of(0),
+      text(`key "${i}"`),
+      text('v'.repeat(60)),
+    ]);
+    const end = Buffer.of(0xff, 0, 0, 0, 0, 0, 0, 0, 0);
+    const bytes = Buffer.concat([Buffer.from('REDIS0010'), Buffer.of(0xfe, 0), ...pairs.flat(), end]);
+    writeFileSync(file, bytes);
+    const { client } = await startArdent();
+    const reply = await patiently(client, 'IMPORT', file);
+    expect(reply).toMatch(
+      /^-ERR .*twins\.rdb: damaged before offset \d+: key "key \\"0\\"" in database 0 occurs twice; nothing was imported\r\n$/,
+    );
+    expect(Number(/offset (\d+)/.exec(reply)![1])).toBeLessThanOrEqual(bytes.length);
+    expect(await client.send('DBSIZE')).toBe(':0\r\n');
   });
 
   it('leaves out what has expired', async () => {

@@ -4,7 +4,7 @@ import { ByteSink } from '../../src/bytes/sink.ts';
 import { Slice } from '../../src/bytes/slice.ts';
 import { ChunkInstaller } from '../../src/store/dump/chunk-installer.ts';
 import { ChunkTarget } from '../../src/store/dump/chunk-target.ts';
-import { COLLECTIONS_LENT, type Borrower, type Handover } from '../../src/store/dump/handover.ts';
+import { COLLECTIONS_LENT, newAnswer, type Borrower, type Handover } from '../../src/store/dump/handover.ts';
 import { TwinKeyError } from '../../src/store/dump/row-installer.ts';
 import { Tier } from '../../src/store/tier.ts';
 
@@ -17,7 +17,7 @@ function pair() {
   const tier = new Tier({ hashKey: HASH_KEY, chunkBytes: CHUNK_BYTES });
   const staging = tier.stage('file');
   const installer = new ChunkInstaller(tier, (database) => tier.staged(staging, database));
-  const memory = new SharedArrayBuffer(24);
+  const memory = newAnswer();
   const lend = (want: Parameters<ChunkInstaller['lend']>[0]): Float64Array => {
     installer.lend(want, memory);
     return new Float64Array(memory, 8);
@@ -26,8 +26,8 @@ function pair() {
     hasRoom: true,
     chunk: () => lend('chunk')[0],
     collections: () => {
-      const [slot, id] = lend('collections');
-      return { slot, id, count: COLLECTIONS_LENT };
+      const [slot, id, count] = lend('collections');
+      return { slot, id, count };
     },
     keyspace: (database: number) => lend({ keyspace: database })[0],
   } as unknown as Borrower;
@@ -123,13 +123,51 @@ describe('a handover', () => {
     expect(take).toThrow(TwinKeyError);
     expect(installer.busy).toBe(false);
     // Lent, and never used.
-    installer.lend('chunk', new SharedArrayBuffer(24));
-    installer.lend('collections', new SharedArrayBuffer(24));
+    installer.lend('chunk', newAnswer());
+    installer.lend('collections', newAnswer());
     installer.end();
     tier.unstage('file');
     while (tier.backgroundSlice(1000));
     expect(tier.arena.slabBytes).toBe(0);
     expect(tier.arena.dirtyBytes).toBe(0);
     expect(tier.collections.size).toBe(0);
+  });
+
+  it('takes slots again that earlier ones left', () => {
+    const { collections } = new Tier({ hashKey: HASH_KEY, chunkBytes: CHUNK_BYTES });
+    const used = new Set<number>();
+    const ids = new Set<number>();
+    const rounds = 20;
+    const add = (slot: number, id: number): void => {
+      if (used.has(slot) || ids.has(id)) throw new Error(`slot ${slot}, id ${id} again`);
+      used.add(slot);
+      ids.add(id);
+    };
+    for (let round = 0; round < rounds; round++) {
+      let left = 3000;
+      for (let some = 0; some < left; left -= some) {
+        const range = collections.lend(COLLECTIONS_LENT);
+        some = Math.min(range.count, left);
+        for (let i = 0; i < some; i++) {
+          const [slot, id] = [range.slot + i, range.id + i];
+          add(slot, id);
+          const shape = { root: collections.arena.alloc(64), levels: 1, entries: 0, record: 0, resident: 0 };
+          collections.takeOver({ slot, id, ...shape });
+        }
+        collections.takeBack(range);
+        // Some of the tier's own come in between, and stay.
+        const slot = collections.open(0);
+        add(slot, collections.id[slot]);
+      }
+      expect(collections.size).toBe(used.size);
+      for (const slot of used) {
+        if (slot % 100 === round) continue;
+        used.delete(slot);
+        collections.drop(slot);
+      }
+      while (collections.freeSlice(1000));
+    }
+    expect(collections.end).toBeLessThan(3 * 3000);
+    expect(collections.nextId).toBeGreaterThan(rounds * 2000);
   });
 });

@@ -6,7 +6,7 @@ import { SLAB_BYTES, SLAB_RUN } from '../../src/store/arena.ts';
 import { ArenaSnapshot } from '../../src/store/arena-snapshot.ts';
 import { ChunkInstaller } from '../../src/store/dump/chunk-installer.ts';
 import { ChunkTarget } from '../../src/store/dump/chunk-target.ts';
-import { COLLECTIONS_LENT, type Borrower } from '../../src/store/dump/handover.ts';
+import { newAnswer, type Borrower } from '../../src/store/dump/handover.ts';
 import { ImageReader, type ImageSource } from '../../src/store/dump/image-reader.ts';
 import { ImageWriter } from '../../src/store/dump/image-writer.ts';
 import { ItemTarget } from '../../src/store/dump/item-target.ts';
@@ -234,7 +234,7 @@ export async function readImage(
   const installer = new ChunkInstaller(tier, stagedFor);
   const rows = new RowInstaller(tier, stagedFor);
   const hashKey = [tier.hasher.key0, tier.hasher.key1] as const;
-  const memory = new SharedArrayBuffer(24);
+  const memory = newAnswer();
   const answer = (want: Parameters<ChunkInstaller['lend']>[0]): Float64Array => {
     installer.lend(want, memory);
     return new Float64Array(memory, 8);
@@ -249,8 +249,8 @@ export async function readImage(
       return answer('chunk')[0];
     },
     collections: () => {
-      const [slot, id] = answer('collections');
-      return { slot, id, count: COLLECTIONS_LENT };
+      const [slot, id, count] = answer('collections');
+      return { slot, id, count };
     },
     keyspace: (database: number) => answer({ keyspace: database })[0],
   } as unknown as Borrower;

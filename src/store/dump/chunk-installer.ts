@@ -44,7 +44,7 @@ export class ChunkInstaller {
     } else if (want === 'collections') {
       const range = tier.collections.lend(COLLECTIONS_LENT);
       this.collections.push(range);
-      answer(memory, range.slot, range.id);
+      answer(memory, range.slot, range.id, range.count);
     } else {
       answer(memory, this.stagedFor(want.keyspace).number);
     }
@@ -123,9 +123,7 @@ export class ChunkInstaller {
   private refuse(keyspace: Keyspace, ref: number, database: number): void {
     const { tier, key } = this;
     keyspace.key(ref, key);
-    this.twin ??= new TwinKeyError(
-      `key ${JSON.stringify(key.latin1())} of database ${database} occurs twice`,
-    );
+    this.twin ??= new TwinKeyError(key, database);
     if ((keyspace.head(ref) & FLAG_TREE) !== 0) tier.dropCollection(keyspace.collection(ref));
     tier.arena.free(ref);
   }

@@ -44,20 +44,20 @@ export function memoryOf(handover: Handover): ArrayBuffer[] {
 /** Asked for by the thread, which waits for it. `keyspace`: the number of that for a database. */
 export type Want = 'chunk' | 'collections' | { keyspace: number };
 
-/** Collections' slots and ids lent at a time. */
+/** Most of collections' slots and ids lent at a time. */
 export const COLLECTIONS_LENT = 1024;
 
 const WAITING = 0;
 const ANSWERED = 1;
 
-/** Memory that both threads see, which an answer comes by: the state, then two numbers. */
+/** Memory that both threads see, which an answer comes by: the state, then three numbers. */
 export function newAnswer(): SharedArrayBuffer {
-  return new SharedArrayBuffer(24);
+  return new SharedArrayBuffer(32);
 }
 
 /** The tier's side: gives the answer that the thread waits for. */
-export function answer(memory: SharedArrayBuffer, first: number, second = 0): void {
-  new Float64Array(memory, 8).set([first, second]);
+export function answer(memory: SharedArrayBuffer, first: number, second = 0, third = 0): void {
+  new Float64Array(memory, 8).set([first, second, third]);
   const state = new Int32Array(memory, 0, 1);
   Atomics.store(state, 0, ANSWERED);
   Atomics.notify(state, 0);
@@ -91,8 +91,8 @@ export class Borrower {
   }
 
   collections(): CollectionRange {
-    const [slot, id] = this.ask('collections');
-    return { slot, id, count: COLLECTIONS_LENT };
+    const [slot, id, count] = this.ask('collections');
+    return { slot, id, count };
   }
 
   keyspace(database: number): number {

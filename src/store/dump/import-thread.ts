@@ -44,9 +44,10 @@ export interface ImportedCounts {
 
 export type FromImportThread =
   | { want: Want }
-  | { handover: Handover }
+  /** What was made of the file before an offset. */
+  | { handover: Handover; before: number }
   /** As in row-items.ts. */
-  | { items: ArrayBuffer; length: number }
+  | { items: ArrayBuffer; length: number; before: number }
   /** Bytes read, of so many. */
   | { done: number; size: number }
   | { end: ImportedCounts & { bytes: number } }
@@ -82,7 +83,7 @@ const post = (message: FromImportThread, moved: ArrayBuffer[] = []): void => por
 function chunks(): ChunkTarget {
   const send = (handover: Handover): void => {
     underWay++;
-    post({ handover }, memoryOf(handover));
+    post({ handover, before: source!.offset }, memoryOf(handover));
   };
   return new ChunkTarget(start, new Borrower(port, start.answer), send, items);
 }
@@ -90,7 +91,7 @@ function chunks(): ChunkTarget {
 function items(): ItemTarget {
   return new ItemTarget(start, (memory, length) => {
     underWay++;
-    post({ items: memory, length }, [memory]);
+    post({ items: memory, length, before: source!.offset }, [memory]);
   });
 }
 
@@ -121,6 +122,11 @@ class Source implements ImageSource {
     this.fd = openSync(this.link ?? start.path, 'r');
     this.size = fstatSync(this.fd).size;
     if (copy !== null && this.link === null) this.copy = new DumpFile(copy, temporaryName(copy));
+  }
+
+  /** Byte of the file before which all that has been taken of it stands. */
+  get offset(): number {
+    return Math.min(this.done, this.size);
   }
 
   get isImage(): boolean {

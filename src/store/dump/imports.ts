@@ -18,10 +18,10 @@ import type { ImportMode, Merge } from '../merge.ts';
 import type { Tier } from '../tier.ts';
 import { ChunkInstaller } from './chunk-installer.ts';
 import { removeTemporary, syncDirectory, temporaryName } from './dump-file.ts';
-import { newAnswer, type Handover } from './handover.ts';
+import { newAnswer } from './handover.ts';
 import type { FromImportThread, ImportStart, ToImportThread } from './import-thread.ts';
 import type { CompactLimits } from './row-builder.ts';
-import { RowInstaller } from './row-installer.ts';
+import { RowInstaller, TwinKeyError } from './row-installer.ts';
 import { threadUrl } from './save-slabs.ts';
 
 const DIRECTORY = 'imports';
@@ -64,7 +64,7 @@ export interface ImportPace {
 const UNPACED: ImportPace = { writerDelayMs: () => 0, holdCheckpoints: () => () => {} };
 
 /** What the thread sends to be taken in. */
-type Coming = Handover | { items: ArrayBuffer; length: number };
+type Coming = Extract<FromImportThread, { before: number }>;
 
 /** One import, until it is committed or given up. */
 export class Import {
@@ -163,8 +163,7 @@ export class Import {
     }
     if ('error' in message) throw new Error(message.error);
     if ('end' in message) this.counts = message.end;
-    else if ('handover' in message) this.waiting.push(message.handover);
-    else if ('items' in message) this.waiting.push(message);
+    else if ('before' in message) this.waiting.push(message);
     else this.fraction = message.size === 0 ? 1 : message.done / message.size;
     this.wake();
   }
@@ -173,11 +172,20 @@ export class Import {
     for (;;) {
       const coming = await this.next();
       if (coming === null) break;
-      if ('items' in coming) await this.takeItems(coming);
-      else await this.takeChunks(coming);
+      try {
+        await ('items' in coming ? this.takeItems(coming) : this.takeChunks(coming));
+      } catch (error) {
+        throw this.placed(error as Error, coming);
+      }
       this.post('taken');
     }
     this.rows.end();
+  }
+
+  /** Where in the file a key stands again: that is found when it is taken in. */
+  private placed(error: Error, { before }: Coming): Error {
+    if (!(error instanceof TwinKeyError)) return error;
+    return new Error(`${this.source.path}: damaged before offset ${before}: ${error.message}`);
   }
 
   private post(message: ToImportThread): void {
@@ -197,7 +205,7 @@ export class Import {
   }
 
   /** Takes chunks over, in slices. What has begun is brought to its end, also when the import is given up: it can be freed when it is all there. */
-  private async takeChunks(handover: Handover): Promise<void> {
+  private async takeChunks({ handover }: Extract<Coming, { handover: unknown }>): Promise<void> {
     const { chunks } = this;
     this.staged(() => chunks.begin(handover));
     while (chunks.busy) {
@@ -213,7 +221,7 @@ export class Import {
   }
 
   /** Takes items in, in slices; no chunks come after them. */
-  private async takeItems({ items, length }: { items: ArrayBuffer; length: number }): Promise<void> {
+  private async takeItems({ items, length }: Extract<Coming, { items: unknown }>): Promise<void> {
     const { rows, tier } = this;
     let set: WorkingSet | null = null;
     this.endChunks();

@@ -1,5 +1,6 @@
 /** Takes records and pages that come as items into keyspaces that nothing leads to yet. */
 import { Slice, viewOf } from '../../bytes/slice.ts';
+import { showKey } from '../../rdb/error.ts';
 import { PAGE_BYTES } from '../arena.ts';
 import type { WorkingSet } from '../api.ts';
 import type { Keyspace } from '../keyspace.ts';
@@ -10,6 +11,10 @@ import { ITEM_RECORD, PAGE_ITEM_BYTES, RECORD_ITEM_BYTES } from './row-items.ts'
 /** A key stands twice in what is imported. */
 export class TwinKeyError extends Error {
   override readonly name = 'TwinKeyError';
+
+  constructor(key: Slice, database: number) {
+    super(`key ${showKey(key.u8.subarray(key.start, key.end))} in database ${database} occurs twice`);
+  }
 }
 
 /** Keys of a message that are asked for together when one may have left memory. */
@@ -95,9 +100,7 @@ export class RowInstaller {
     const ref = keyspace.table.find(hash, key.view, key.start, key.end);
     if (ref === 0 && keyspace.away.mayHave(hash)) this.wantKeys(pos);
     if (ref !== 0 && keyspace.type(ref) !== 0)
-      throw new TwinKeyError(
-        `key ${JSON.stringify(key.latin1())} of database ${this.view.getUint32(pos + 4, true)} occurs twice`,
-      );
+      throw new TwinKeyError(key, this.view.getUint32(pos + 4, true));
     return ref !== 0;
   }
 
