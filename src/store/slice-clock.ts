@@ -19,15 +19,11 @@ export class SliceClock {
   elapsedMs = 0;
   workMs = 0;
 
-  private readonly file: number | null;
+  private readonly file = schedstat();
   private readonly text = Buffer.alloc(64);
   private startedAt = 0;
   private ranNs = 0;
   private waitedNs = 0;
-
-  constructor() {
-    this.file = openSchedstat();
-  }
 
   start(): void {
     this.read();
@@ -57,10 +53,16 @@ export class SliceClock {
   }
 }
 
-function openSchedstat(): number | null {
+/** Of this thread; undefined: no clock has asked yet. */
+let opened: number | null | undefined;
+
+/** A descriptor that all clocks of a thread share, so that they need not be closed. */
+function schedstat(): number | null {
+  if (opened !== undefined) return opened;
   try {
-    return openSync(SCHEDSTAT, 'r');
+    opened = openSync(SCHEDSTAT, 'r');
   } catch {
-    return null; // another system, or a kernel without it
+    opened = null; // another system, or a kernel without it
   }
+  return opened;
 }

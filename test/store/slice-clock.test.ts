@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { SliceClock } from '../../src/store/slice-clock.ts';
 
@@ -22,4 +22,11 @@ test.skipIf(!existsSync('/proc/thread-self/schedstat'))('sleep is no work', () =
   clock.stop();
   expect(clock.elapsedMs).toBeGreaterThanOrEqual(99);
   expect(clock.workMs).toBeLessThan(20);
+});
+
+test.skipIf(!existsSync('/proc/self/fd'))('clocks that are made and forgotten leave no files open', () => {
+  new SliceClock();
+  const before = readdirSync('/proc/self/fd').length;
+  const clocks = Array.from({ length: 50 }, () => new SliceClock());
+  expect(readdirSync('/proc/self/fd').length).toBeLessThan(before + clocks.length);
 });
