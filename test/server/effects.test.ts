@@ -69,6 +69,11 @@ test('what depends on dice, time or arithmetic is logged as its outcome', async 
   expect(await run('HINCRBY h n 3')).toEqual(['HINCRBY h n 3']);
 });
 
+test('what DEBUG POPULATE fills is logged key by key, without those that were there', async () => {
+  await run('SET p:1 kept');
+  expect(await run('DEBUG POPULATE 3 p')).toEqual(['SET p:0 value:0', 'SET p:2 value:2']);
+});
+
 test('a client that was waiting is logged when it is served', async () => {
   const waiting = await connect(server.port);
   waiting.write(encodeCommand(['BLMOVE', 'a', 'b', 'LEFT', 'RIGHT', '0']));

@@ -1,5 +1,6 @@
 /** A server whose log stays in memory, afresh for each test, for what commands log. */
 import { afterEach, beforeEach } from 'vitest';
+import { Config } from '../../src/server/config.ts';
 import { Tier } from '../../src/store/tier.ts';
 import { connect, startServer, type RawClient, type RunningServer } from './harness.ts';
 import { MemoryLog } from './memory-log.ts';
@@ -12,7 +13,8 @@ export let client: RawClient;
 export function useLoggedServer(): void {
   beforeEach(async () => {
     log = new MemoryLog();
-    server = await startServer({ log, store: new Tier() });
+    const config = new Config({ 'enable-debug-command': 'yes' });
+    server = await startServer({ log, store: new Tier(), config });
     client = await connect(server.port);
   });
   afterEach(async () => {

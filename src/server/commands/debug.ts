@@ -132,6 +132,7 @@ function populate(context: Context): void {
       const value = size > 0 ? Buffer.alloc(size) : text;
       if (size > 0) text.copy(value);
       db.setString(key, Slice.from(value));
+      context.effect('SET', key, value);
     }
     done = end;
     if (!context.nested) context.commitPart(done);
