@@ -59,7 +59,8 @@ test('a block that cannot be read: an error for its keys, and the repair keeps a
   const size = (name: string): number => statSync(engineFile(name)).size;
   const [largest] = tables.sort((a, b) => size(b) - size(a));
   const bytes = readFileSync(engineFile(largest));
-  bytes.fill(0xff, bytes.length / 2, bytes.length / 2 + 16);
+  const middle = bytes.length >>> 1;
+  bytes.fill(0xff, middle, middle + 16);
   writeFileSync(engineFile(largest), bytes);
 
   let server = await serve();
