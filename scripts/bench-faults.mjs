@@ -10,12 +10,11 @@
  * whose key is in memory, alone and while other connections read keys that are not.
  */
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { removeDirectory } from '../dist/bench/child.js';
 import { LoadPool } from '../dist/bench/load.js';
 import { median } from '../dist/bench/statistics.js';
 import { DrillServer } from './drill/servers.mjs';
-import { showUsage } from './usage.mjs';
+import { readOptions } from './options.mjs';
 
 const MB = 1024 ** 2;
 /** A key's record and its slot, and what a size class leaves empty. */
@@ -24,21 +23,18 @@ const SET_SHARE = 10;
 /** Keys that stay in memory because nothing else is read as often. */
 const HOT_KEYS = 100;
 
-const { values: options } = parseArgs({
-  options: {
-    engines: { type: 'string', default: 'lmdb,leveldb,rocksdb' },
-    'tier-memory': { type: 'string', default: '64' },
-    factors: { type: 'string', default: '1,2,4,10' },
-    'value-size': { type: 'string', default: '1000' },
-    connections: { type: 'string', default: '16' },
-    seconds: { type: 'string', default: '3' },
-    'start-seconds': { type: 'string', default: '60' },
-    repeats: { type: 'string', default: '3' },
-    json: { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+const options = readOptions(import.meta.url, {
+  engines: { type: 'string', default: 'lmdb,leveldb,rocksdb' },
+  'tier-memory': { type: 'string', default: '64' },
+  factors: { type: 'string', default: '1,2,4,10' },
+  'value-size': { type: 'string', default: '1000' },
+  connections: { type: 'string', default: '16' },
+  seconds: { type: 'string', default: '3' },
+  'start-seconds': { type: 'string', default: '60' },
+  repeats: { type: 'string', default: '3' },
+  json: { type: 'string' },
+  help: { type: 'boolean', short: 'h', default: false },
 });
-if (options.help) showUsage(import.meta.url);
 const tierBytes = Number(options['tier-memory']) * MB;
 const valueSize = Number(options['value-size']);
 const seconds = Number(options.seconds);

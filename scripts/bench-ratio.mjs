@@ -21,12 +21,11 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { Child, freePort, freshDirectory, removeDirectory } from '../dist/bench/child.js';
 import { sampleProcess } from '../dist/bench/process-sample.js';
 import { parseBenchmarkCsv } from '../dist/bench/redis-benchmark.js';
 import { median } from '../dist/bench/statistics.js';
-import { showUsage } from './usage.mjs';
+import { readOptions } from './options.mjs';
 
 const KEYSPACE = 1_000_000;
 const VALUE_BYTES = 100;
@@ -43,19 +42,15 @@ const SUSTAINED_KEYS = 5_000_000;
 const SUSTAINED_REQUESTS = 10_000_000;
 const SUSTAINED_PIPELINE = 16;
 
-const { values: options } = parseArgs({
-  options: {
-    rows: { type: 'string' },
-    pipelines: { type: 'string', default: '1,16' },
-    repeats: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '3' },
-    engines: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
-    baseline: { type: 'string' },
-    json: { type: 'string' },
-    help: { type: 'boolean', short: 'h' },
-  },
+const options = readOptions(import.meta.url, {
+  rows: { type: 'string' },
+  pipelines: { type: 'string', default: '1,16' },
+  repeats: { type: 'string', default: '3' },
+  seconds: { type: 'string', default: '3' },
+  engines: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
+  baseline: { type: 'string' },
+  json: { type: 'string' },
 });
-if (options.help) showUsage(import.meta.url);
 
 const value = 'x'.repeat(VALUE_BYTES);
 const digits = (n) => String(n).padStart(12, '0');

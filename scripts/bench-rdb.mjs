@@ -26,7 +26,6 @@ import {
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { freshDirectory, removeDirectory } from '../dist/bench/child.js';
 import { ControlConnection } from '../dist/bench/control-connection.js';
 import { median } from '../dist/bench/statistics.js';
@@ -34,7 +33,7 @@ import { allocatePadded, Slice, viewOf } from '../dist/bytes/slice.js';
 import { RdbKey, RdbValue } from '../dist/rdb/visitor.js';
 import { RdbWriter } from '../dist/rdb/writer.js';
 import { DrillServer } from './drill/servers.mjs';
-import { showUsage } from './usage.mjs';
+import { readOptions } from './options.mjs';
 
 const MB = 1024 ** 2;
 const PIECE_BYTES = MB;
@@ -47,19 +46,16 @@ const SETTLED_LOOK_MS = 50;
 /** What the project wants of each ratio. */
 const GOALS = { rdbSave: 0.5, rdbSize: 1.05, rdbLoad: 1, imageSave: 1.25, imageLoad: 1.5 };
 
-const { values: options } = parseArgs({
-  options: {
-    sets: { type: 'string', default: 'incompressible,compressible,hashes' },
-    keys: { type: 'string', default: '5000000' },
-    'hash-keys': { type: 'string', default: '1000000' },
-    engines: { type: 'string', default: 'lmdb,leveldb,rocksdb' },
-    rounds: { type: 'string', default: '3' },
-    redis: { type: 'string', default: 'redis-server' },
-    json: { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+const options = readOptions(import.meta.url, {
+  sets: { type: 'string', default: 'incompressible,compressible,hashes' },
+  keys: { type: 'string', default: '5000000' },
+  'hash-keys': { type: 'string', default: '1000000' },
+  engines: { type: 'string', default: 'lmdb,leveldb,rocksdb' },
+  rounds: { type: 'string', default: '3' },
+  redis: { type: 'string', default: 'redis-server' },
+  json: { type: 'string' },
+  help: { type: 'boolean', short: 'h', default: false },
 });
-if (options.help) showUsage(import.meta.url);
 const rounds = Number(options.rounds);
 
 /** Bytes of which each stretch is another; of `distinct` values, so that few of them compress well. */

@@ -14,30 +14,26 @@
  * Exit code 1 when a row's rate is below 0.85.
  */
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { LoadPool } from '../dist/bench/load.js';
 import { rowsOf } from '../dist/bench/plan.js';
 import { runRedisBenchmark } from '../dist/bench/redis-benchmark.js';
 import { median } from '../dist/bench/statistics.js';
 import { findExecutable, redisTarget } from '../dist/bench/target.js';
 import { builtinWorkloads } from '../dist/workloads/builtin.js';
-import { showUsage } from './usage.mjs';
+import { readOptions } from './options.mjs';
 
 const LIMIT = 0.85;
 
-const { values: options } = parseArgs({
-  options: {
-    tests: { type: 'string', default: 'classic' },
-    pipelines: { type: 'string', default: '1,16' },
-    repeats: { type: 'string', default: '5' },
-    seconds: { type: 'string', default: '1' },
-    clients: { type: 'string', default: '50' },
-    'data-size': { type: 'string', default: '3' },
-    workers: { type: 'string', default: '1' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+const options = readOptions(import.meta.url, {
+  tests: { type: 'string', default: 'classic' },
+  pipelines: { type: 'string', default: '1,16' },
+  repeats: { type: 'string', default: '5' },
+  seconds: { type: 'string', default: '1' },
+  clients: { type: 'string', default: '50' },
+  'data-size': { type: 'string', default: '3' },
+  workers: { type: 'string', default: '1' },
+  help: { type: 'boolean', short: 'h', default: false },
 });
-if (options.help) showUsage(import.meta.url);
 
 const redis = redisTarget({
   executable: findExecutable('redis-server'),

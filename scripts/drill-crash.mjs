@@ -3,7 +3,7 @@
  * Crash drill: a server under writers with known content is killed at random moments and started again;
  * nothing acknowledged may be lost, nothing half-done.
  *
- *     npm run drill:crash -- --rounds 100 --engine leveldb,lmdb,rocksdb --appendfsync everysec --damage 5
+ *     npm run drill:crash -- --rounds 100 --engines leveldb,lmdb,rocksdb --appendfsync everysec --damage 5
  *
  * Each writer has a database of its own and runs numbered steps, each one MULTI … EXEC over values of
  * every type, so that all content follows from the number of the last step. After a kill that number
@@ -30,12 +30,11 @@ import {
 import { tmpdir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { freePort, guardProcess } from '../dist/bench/child.js';
 import { parseSize } from '../dist/bytes/size.js';
 import { Client } from './drill/client.mjs';
 import { Large } from './drill/large.mjs';
-import { showUsage } from './usage.mjs';
+import { readOptions } from './options.mjs';
 
 const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const WRITERS = 4;
@@ -45,20 +44,17 @@ const SEGMENT_HEADER = 128;
 const FRAME_HEADER = 32;
 const START_MS_MAX = 30_000;
 
-const { values: options } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '100' },
-    engine: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
-    appendfsync: { type: 'string', default: 'everysec' },
-    damage: { type: 'string', default: '5' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    'life-ms': { type: 'string', default: '800' },
-    'tier-memory': { type: 'string' },
-    keep: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
+const options = readOptions(import.meta.url, {
+  rounds: { type: 'string', default: '100' },
+  engines: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
+  appendfsync: { type: 'string', default: 'everysec' },
+  damage: { type: 'string', default: '5' },
+  seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  'life-ms': { type: 'string', default: '800' },
+  'tier-memory': { type: 'string' },
+  keep: { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h', default: false },
 });
-if (options.help) showUsage(import.meta.url);
 const tierMemory = options['tier-memory'];
 
 /** The large collection of each writer. Its bytes alone are as many as the tier's, and pages are not full. */
@@ -475,6 +471,6 @@ async function drill(engine, policy, rounds) {
 }
 
 console.log(`crash drill: ${options.rounds} rounds, seed ${options.seed}`);
-for (const engine of options.engine.split(',')) {
+for (const engine of options.engines.split(',')) {
   for (const policy of options.appendfsync.split(',')) await drill(engine, policy, Number(options.rounds));
 }

@@ -2,7 +2,7 @@
 /**
  * Measuring drill: memory, restart and sustained writes of a server that holds many keys.
  *
- *     npm run drill:memory -- --engine lmdb --keys 5000000 --value-size 100 --json FILE
+ *     npm run drill:memory -- --engines lmdb --keys 5000000 --value-size 100 --json FILE
  *
  * For each engine, in this order, with /proc and INFO sampled every second:
  *
@@ -31,7 +31,6 @@ import { writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { freshDirectory, removeDirectory } from '../dist/bench/child.js';
 import { LoadPool } from '../dist/bench/load.js';
 import { parseSize } from '../dist/bytes/size.js';
@@ -42,7 +41,7 @@ import { Probe } from './drill/probe.mjs';
 import { DrillServer } from './drill/servers.mjs';
 import { Watch } from './drill/watch.mjs';
 import { wideCommands, wideHolds } from './drill/wide.mjs';
-import { showUsage } from './usage.mjs';
+import { readOptions } from './options.mjs';
 
 const MB = 1024 ** 2;
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -68,26 +67,21 @@ const INDEX_ROWS_PER_KEY = 0.02;
 const SETTLE_MS_MAX = 600_000;
 const BROKEN = 3;
 
-const { values: options } = parseArgs({
-  options: {
-    engine: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
-    keys: { type: 'string' },
-    'value-size': { type: 'string', default: '100' },
-    'ttl-keys': { type: 'string' },
-    'ttl-seconds': { type: 'string' },
-    'read-seconds': { type: 'string', default: '20' },
-    'new-keys-seconds': { type: 'string', default: '60' },
-    'tier-memory': { type: 'string' },
-    appendfsync: { type: 'string', default: 'everysec' },
-    redis: { type: 'boolean', default: true },
-    /** Options for the server's node, e.g. --cpu-prof. */
-    node: { type: 'string', default: '' },
-    json: { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-  allowNegative: true,
+const options = readOptions(import.meta.url, {
+  engines: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
+  keys: { type: 'string' },
+  'value-size': { type: 'string', default: '100' },
+  'ttl-keys': { type: 'string' },
+  'ttl-seconds': { type: 'string' },
+  'read-seconds': { type: 'string', default: '20' },
+  'new-keys-seconds': { type: 'string', default: '60' },
+  'tier-memory': { type: 'string' },
+  appendfsync: { type: 'string', default: 'everysec' },
+  redis: { type: 'boolean', default: true },
+  /** Options for the server's node, e.g. --cpu-prof. */
+  node: { type: 'string', default: '' },
+  json: { type: 'string' },
 });
-if (options.help) showUsage(import.meta.url);
 const valueSize = Number(options['value-size']);
 /** Bytes of a tier that is too small on purpose; null: everything fits. */
 const smallTier = options['tier-memory'] === undefined ? null : parseSize(options['tier-memory']);
@@ -666,7 +660,7 @@ if (redis !== null)
     `Redis ${redis.version}: load ${rate(redis.loadPerSecond)}, overwrites ${rate(redis.overwritePerSecond)}, used ${redis.usedPerKey.toFixed(1)} B a key`,
   );
 const results = [];
-for (const engine of options.engine.split(',')) {
+for (const engine of options.engines.split(',')) {
   const result = await drill(engine);
   result.loadAverage = os.loadavg();
   results.push(result);

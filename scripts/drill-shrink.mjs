@@ -12,10 +12,9 @@
  */
 import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { sampleProcess } from '../dist/bench/process-sample.js';
 import { DrillServer } from './drill/servers.mjs';
-import { showUsage } from './usage.mjs';
+import { readOptions } from './options.mjs';
 
 const MB = 1024 ** 2;
 const SMALL = 100;
@@ -30,17 +29,12 @@ const BROKEN = 3;
 const LEFT_MAX = 0.1;
 const FILL_BYTES_MIN = 1024 * MB;
 
-const { values: options } = parseArgs({
-  options: {
-    engines: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
-    keys: { type: 'string', default: '400000' },
-    redis: { type: 'boolean', default: true },
-    json: { type: 'string' },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-  allowNegative: true,
+const options = readOptions(import.meta.url, {
+  engines: { type: 'string', default: 'leveldb,lmdb,rocksdb' },
+  keys: { type: 'string', default: '400000' },
+  redis: { type: 'boolean', default: true },
+  json: { type: 'string' },
 });
-if (options.help) showUsage(import.meta.url);
 const keys = Number(options.keys);
 const collections = Math.round(keys / 4);
 
