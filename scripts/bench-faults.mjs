@@ -33,7 +33,6 @@ const options = readOptions(import.meta.url, {
   'start-seconds': { type: 'string', default: '60' },
   repeats: { type: 'string', default: '3' },
   json: { type: 'string' },
-  help: { type: 'boolean', short: 'h', default: false },
 });
 const tierBytes = Number(options['tier-memory']) * MB;
 const valueSize = Number(options['value-size']);

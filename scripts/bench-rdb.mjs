@@ -54,7 +54,6 @@ const options = readOptions(import.meta.url, {
   rounds: { type: 'string', default: '3' },
   redis: { type: 'string', default: 'redis-server' },
   json: { type: 'string' },
-  help: { type: 'boolean', short: 'h', default: false },
 });
 const rounds = Number(options.rounds);
 

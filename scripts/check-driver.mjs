@@ -32,7 +32,6 @@ const options = readOptions(import.meta.url, {
   clients: { type: 'string', default: '50' },
   'data-size': { type: 'string', default: '3' },
   workers: { type: 'string', default: '1' },
-  help: { type: 'boolean', short: 'h', default: false },
 });
 
 const redis = redisTarget({

@@ -53,7 +53,6 @@ const options = readOptions(import.meta.url, {
   'life-ms': { type: 'string', default: '800' },
   'tier-memory': { type: 'string' },
   keep: { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
 });
 const tierMemory = options['tier-memory'];
 

@@ -2,31 +2,11 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { connect, freePort, type RawClient } from './harness.ts';
-import { checkpoint, Directory, kill, until, type ServerProcess } from './server-process.ts';
+import { freePort } from './harness.ts';
+import { checkpoint, Directory, kill, type ServerProcess } from './server-process.ts';
 
 const KEYS = 2000;
-const directory = new Directory('damaged-engine');
-
-async function serve(): Promise<ServerProcess> {
-  const port = await freePort();
-  const server = directory.run(
-    'server',
-    '--port',
-    String(port),
-    '--dir',
-    directory.path,
-    '--engine',
-    'leveldb',
-  );
-  let client: RawClient | null = null;
-  await until(async () => {
-    client?.close();
-    client = await connect(port).catch(() => null);
-    return (await client?.send('PING')) === '+PONG\r\n';
-  }, server.output);
-  return { ...server, client: client! };
-}
+const directory = new Directory('damaged-engine', 'leveldb');
 
 async function end({ child, ended }: ServerProcess): Promise<void> {
   child.kill('SIGTERM');
@@ -42,13 +22,13 @@ const engineFile = (name: string): string => path.join(directory.path, 'engine',
 
 /** All keys in a table of the engine; one more in the log only. */
 async function fill(): Promise<void> {
-  let server = await serve();
+  let server = await directory.serve();
   for (let i = 0; i < KEYS; i++)
     await server.client.send('SET', `key ${i}`, `value of ${i}`.padEnd(100, '.'));
   await checkpoint(server.client);
   await end(server);
   // LevelDB makes a table of its log when it is opened.
-  server = await serve();
+  server = await directory.serve();
   await server.client.send('SET', 'late', 'written after the checkpoint');
   await kill(server);
 }
@@ -63,7 +43,7 @@ test('a block that cannot be read: an error for its keys, and the repair keeps a
   bytes.fill(0xff, middle, middle + 16);
   writeFileSync(engineFile(largest), bytes);
 
-  let server = await serve();
+  let server = await directory.serve();
   const counts = { sound: 0, damaged: 0 };
   for (let i = 0; i < KEYS; i++) {
     const reply = await server.client.send('GET', `key ${i}`);
@@ -84,7 +64,7 @@ test('a block that cannot be read: an error for its keys, and the repair keeps a
   expect(repaired.output).toMatch(/loss: .*rows cannot be read and will be gone/);
   expect((await check()).code).toBe(0);
 
-  server = await serve();
+  server = await directory.serve();
   expect(await server.client.send('GET', 'late')).toContain('written after');
   let kept = 0;
   for (let i = 0; i < KEYS; i++) {
@@ -103,16 +83,7 @@ test('an engine that does not open: the log is left as it is, and the repair mak
   const before = logs();
   for (const name of readdirSync(path.join(directory.path, 'engine')))
     if (name.startsWith('MANIFEST')) writeFileSync(engineFile(name), 'damaged');
-  const port = await freePort();
-  const refused = directory.run(
-    'server',
-    '--port',
-    String(port),
-    '--dir',
-    directory.path,
-    '--engine',
-    'leveldb',
-  );
+  const refused = directory.runServer(await freePort());
   expect(await refused.ended).toBe(3);
   expect(refused.output()).toContain('ardent check');
 
@@ -123,7 +94,7 @@ test('an engine that does not open: the log is left as it is, and the repair mak
   const repaired = await check('--repair');
   expect(repaired.code, repaired.output).toBe(0);
 
-  const server = await serve();
+  const server = await directory.serve();
   expect(await server.client.send('DBSIZE')).toBe(`:${KEYS + 1}\r\n`);
   expect(await server.client.send('GET', 'late')).toContain('written after');
   expect(await server.client.send('GET', 'key 7')).toContain('value of 7.');

@@ -23,8 +23,10 @@ export type ServerProcess = Process & { client: RawClient };
 export class Directory {
   path = '';
   private running: Process[] = [];
+  private readonly engine: string;
 
-  constructor(name: string) {
+  constructor(name: string, engine = 'lmdb') {
+    this.engine = engine;
     vi.setConfig({ testTimeout: 3 * PATIENCE_MS });
     beforeEach(() => {
       this.path = mkdtempSync(path.join(os.tmpdir(), `ardent-${name}-`));
@@ -50,7 +52,7 @@ export class Directory {
   }
 
   runServer(port: number, ...args: string[]): Process {
-    return this.run('server', '--port', String(port), '--dir', this.path, '--engine', 'lmdb', ...args);
+    return this.run('server', '--port', String(port), '--dir', this.path, '--engine', this.engine, ...args);
   }
 
   /** A server that serves. */
@@ -66,7 +68,7 @@ export class Directory {
     return { ...server, client: client! };
   }
 
-  /** Changes a bit in every place where the engine's file has these bytes; it may hold older versions of its pages. */
+  /** Changes a bit in every place where LMDB's file has these bytes; it may hold older versions of its pages. */
   damage(bytes: string | Buffer): void {
     const file = path.join(this.path, 'engine', 'data-000001.mdb');
     const content = readFileSync(file);
