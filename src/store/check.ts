@@ -111,35 +111,46 @@ export async function checkDirectory(path: string, options: CheckOptions): Promi
 
 /** Opens the engine; one that does not open is, by a repair, made of what can be read of its files. */
 async function openForCheck(
-  { identity, engineDirectory, path, redoDirectory }: DataDirectory,
+  directory: DataDirectory,
   disk: Disk,
   report: CheckReport,
-  { repair, onLoss }: CheckOptions,
+  options: CheckOptions,
 ): Promise<Engine | null> {
+  const { identity, engineDirectory, redoDirectory } = directory;
   try {
-    return await openEngine(identity.engine, engineDirectory, {}, { redone: hasRedo(disk, redoDirectory) });
+    return await openEngine(
+      identity.engine,
+      engineDirectory,
+      {},
+      { redone: hasRedo(disk, redoDirectory) },
+    ).catch((error: unknown) => {
+      const damaged = error instanceof EngineError && error.code === 'ENGINE_DAMAGED';
+      if (!damaged || !options.repair || identity.engine === 'lmdb') throw error;
+      return makeEngineAnew(directory, error, report, options);
+    });
   } catch (error) {
-    const damaged = error instanceof EngineError && error.code === 'ENGINE_DAMAGED';
-    if (damaged && repair && identity.engine !== 'lmdb') {
-      const aside = `${path}/engine-damaged-${Date.now()}`;
-      onLoss?.(
-        `${error.message}; the engine is made anew of what can be read of its files: rows may be missing, and older ones come back`,
-      );
-      try {
-        await copyFiles(identity.engine, engineDirectory, aside);
-        const engine = await openEngine(identity.engine, engineDirectory, {}, { salvage: true });
-        report.repaired.push(
-          `${engineDirectory}: made anew of what can be read of its files; as it was it is in ${aside}`,
-        );
-        return engine;
-      } catch (again) {
-        report.problems.push(problem('engine', engineDirectory, again));
-        return null;
-      }
-    }
     report.problems.push(problem('engine', engineDirectory, error));
     return null;
   }
+}
+
+/** Keeps the files of an engine that does not open, and opens what can be read of them. */
+async function makeEngineAnew(
+  { identity, engineDirectory, path }: DataDirectory,
+  { message }: EngineError,
+  report: CheckReport,
+  { onLoss }: CheckOptions,
+): Promise<Engine> {
+  const aside = `${path}/engine-damaged-${Date.now()}`;
+  onLoss?.(
+    `${message}; the engine is made anew of what can be read of its files: rows may be missing, and older ones come back`,
+  );
+  await copyFiles(identity.engine, engineDirectory, aside);
+  const engine = await openEngine(identity.engine, engineDirectory, {}, { salvage: true });
+  report.repaired.push(
+    `${engineDirectory}: made anew of what can be read of its files; as it was it is in ${aside}`,
+  );
+  return engine;
 }
 
 function problem(part: Problem['part'], path: string, error: unknown, offset?: number): Problem {
