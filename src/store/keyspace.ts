@@ -36,7 +36,7 @@ import {
   type RecordOwner,
   writeRecord,
 } from './record.ts';
-import type { RowWriter } from './row-format.ts';
+import { databaseOfKeyRow, withDatabase, type RowWriter } from './row-format.ts';
 
 /** Room that is made sure of before a record is doubled, for its key and its place in the expiry index. */
 const TWIN_ROOM = 128 * 1024;
@@ -124,9 +124,10 @@ export class Keyspace implements RecordOwner {
     return this.size - (this.nameless?.count ?? 0);
   }
 
-  /** After loading: `count` of these rows are keys that nobody can name. */
-  addNameless(rows: readonly NamelessRow[], count: number): void {
-    this.nameless = new NamelessRows(rows, count);
+  /** `count` of these rows are keys that nobody can name. */
+  addNameless(rows: Iterable<NamelessRow>, count: number): void {
+    this.nameless ??= new NamelessRows();
+    this.nameless.add(rows, count);
     this.size += count;
     this.damaged += count;
   }
@@ -146,6 +147,20 @@ export class Keyspace implements RecordOwner {
     this.damaged -= count;
     this.nameless = null;
     return count;
+  }
+
+  /**
+   * The keys that nobody can name become another's. So do their rows, with the next cut; of those that stand where no
+   * rows of this keyspace belong nobody knows whose they are.
+   */
+  moveNameless(into: Keyspace): void {
+    const { nameless } = this;
+    if (nameless === null) return;
+    const target = (into.nameless ??= new NamelessRows());
+    const rows = Array.from(nameless.rows, (row) =>
+      databaseOfKeyRow(row.row) === this.id ? target.rename(row, withDatabase(row.row, into.id)) : row,
+    );
+    into.addNameless(rows, this.dropNameless());
   }
 
   /** The record of a key that is not there but may be that of a damaged row; 0 when it cannot. Its value is damaged. */

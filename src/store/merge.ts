@@ -85,8 +85,9 @@ export class Merge {
     from.key(ref, this.key);
     // In memory of its own: the record is about to go.
     const key = this.key.clone();
-    const there = into.table.find(hash, key.view, key.start, key.end);
-    if (there !== 0 && into.type(there) !== 0) {
+    let there = into.table.find(hash, key.view, key.start, key.end);
+    if (there === 0 || into.type(there) === 0) there = into.name(key, hash);
+    if (there !== 0) {
       const due = [this.isDue(from, ref), this.isDue(into, there)];
       if (!due.includes(true)) this.countBoth();
       if (due[0] || (!this.wins && !due[1])) {
@@ -107,6 +108,12 @@ export class Merge {
     const { both } = this;
     this.into.arena.journal?.onRollback(() => (this.both = both));
     this.both++;
+  }
+
+  /** Moves what is left; all keys are in memory. */
+  finish(): void {
+    while (this.from.size > 0 && this.passed < HASHES) this.passed = this.step();
+    this.from.moveNameless(this.into);
   }
 
   /** A unit of work: moves the keys of the next hashes; returns up to which. */
@@ -169,6 +176,7 @@ export class Merger {
   private async run(checkpoint: () => Promise<void>): Promise<void> {
     for (const merge of this.merges) {
       await this.patiently(() => this.moveAll(merge));
+      await this.patiently(() => this.moveNameless(merge, checkpoint));
       merge.settleMoved();
       // Then rows of what has moved do not name it as the smaller one's any more.
       if (merge.into.droppedAt === 0) await this.patiently(checkpoint);
@@ -183,14 +191,27 @@ export class Merger {
 
   /** Does something until it succeeds: what it lacks (room, a disk) comes back or ends the server. */
   private async patiently(work: () => Promise<void>): Promise<void> {
+    let told = '';
     for (;;) {
       try {
         await work();
         return;
-      } catch {
+      } catch (error) {
+        const { message } = error as Error;
+        if (message !== told) this.tier.residents.link?.onWarning?.(`merging waits: ${message}`);
+        told = message;
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
       }
     }
+  }
+
+  /** Keys that are left when all have moved are those of damaged rows that do not tell them. */
+  private async moveNameless({ from, into }: Merge, checkpoint: () => Promise<void>): Promise<void> {
+    if (into.droppedAt !== 0 || from.size === 0) return;
+    // Then of the others no rows are left.
+    await checkpoint();
+    await this.tier.warmer.expectRest(from);
+    if (into.droppedAt === 0) from.moveNameless(into);
   }
 
   private async moveAll(merge: Merge): Promise<void> {

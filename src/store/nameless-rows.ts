@@ -16,17 +16,21 @@ export interface NamelessRow {
 
 export class NamelessRows {
   /** Keys that the rows stand for. There may be more rows: of some it is not known whether they are of this keyspace. */
-  count: number;
+  count = 0;
 
   private readonly byHash = new Map<number, NamelessRow>();
-  /** Rows in the engine whose keys are known now and have rows of their own: to be deleted. */
-  private superseded: Buffer[] = [];
-  /** How many of these the current cut deletes. */
-  private inCut = 0;
+  /** Rows, by their keys in hex, for the next cut: to be deleted, or to be written without a value, which no key's row is. */
+  private changes = new Map<string, 'delete' | 'write'>();
+  /** Those of the current cut. */
+  private inCut = new Map<string, 'delete' | 'write'>();
 
-  constructor(rows: readonly NamelessRow[], count: number) {
-    this.count = count;
+  add(rows: Iterable<NamelessRow>, count: number): void {
     for (const row of rows) for (const hash of row.hashes) this.byHash.set(hash, row);
+    this.count += count;
+  }
+
+  get rows(): Set<NamelessRow> {
+    return new Set(this.byHash.values());
   }
 
   /** The row that a key of this hash may have, undefined when there is none. */
@@ -36,36 +40,46 @@ export class NamelessRows {
 
   /** Nothing is left to be done. */
   get settled(): boolean {
-    return this.count === 0 && this.superseded.length === 0;
+    return this.count === 0 && this.changes.size === 0 && this.inCut.size === 0;
   }
 
   /** The row's key has been found; `ownRow` is the key of the row that it has. Returns what takes that back. */
   named(row: NamelessRow, ownRow: Buffer): () => void {
-    const { byHash } = this;
+    const { byHash, changes } = this;
     this.count--;
     for (const hash of row.hashes) if (byHash.get(hash) === row) byHash.delete(hash);
-    const before = this.superseded;
-    if (!row.row.equals(ownRow)) this.superseded = [...before, row.row];
+    this.changes = new Map(changes);
+    if (row.row.equals(ownRow)) this.changes.delete(row.row.toString('hex'));
+    else this.changes.set(row.row.toString('hex'), 'delete');
     return () => {
       this.count++;
       for (const hash of row.hashes) byHash.set(hash, row);
-      this.superseded = before;
+      this.changes = changes;
     };
   }
 
-  /** Writes the rows that delete what has been superseded; returns how many. */
+  /** The engine is to have the row under another key, and as one that is damaged. */
+  rename(row: NamelessRow, to: Buffer): NamelessRow {
+    this.changes.set(row.row.toString('hex'), 'delete');
+    this.changes.set(to.toString('hex'), 'write');
+    return { row: to, hashes: row.hashes };
+  }
+
+  /** Writes the changed rows; returns how many. */
   beginCut(sink: ByteSink): number {
-    for (const row of this.superseded) {
+    this.inCut = this.changes;
+    this.changes = new Map();
+    for (const [hex, change] of this.inCut) {
+      const row = Buffer.from(hex, 'hex');
       sink.u32(row.length);
-      sink.u32(DELETE_LENGTH);
+      sink.u32(change === 'delete' ? DELETE_LENGTH : 0);
       sink.copy(row, 0, row.length);
     }
-    this.inCut = this.superseded.length;
-    return this.inCut;
+    return this.inCut.size;
   }
 
   endCut(applied: boolean): void {
-    if (applied) this.superseded = this.superseded.slice(this.inCut);
-    this.inCut = 0;
+    if (!applied) this.changes = new Map([...this.inCut, ...this.changes]);
+    this.inCut = new Map();
   }
 }

@@ -105,6 +105,18 @@ export function hashRange(kind: number, databaseId: number, from = 0, to = 2 ** 
   };
 }
 
+/** Id of the database whose key a row is of, -1 when it is of none. */
+export function databaseOfKeyRow(row: Buffer): number {
+  return row[0] === RowKind.Key || row[0] === RowKind.LongKey ? row.readUInt32BE(1) : -1;
+}
+
+/** The key of a key's row as another database has it. */
+export function withDatabase(row: Buffer, databaseId: number): Buffer {
+  const other = Buffer.from(row);
+  other.writeUInt32BE(databaseId, 1);
+  return other;
+}
+
 /** What the rows of all keys of one hash, unsigned, begin with. */
 export function hashPrefix(kind: number, databaseId: number, hash: number): Buffer {
   const key = Buffer.alloc(KEY_ROW_PREFIX);

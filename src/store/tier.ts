@@ -388,7 +388,6 @@ export class Tier implements Store, RowSource, KeyspaceGround {
    * @param now Unix ms: keys that were due by then do not stand in the way
    */
   publish(name: string, mode: ImportMode, now: number): Merge[] {
-    if (mode !== 'instead') this.refuseNameless(name);
     const staging = this.takeStaging(name);
     const merges: Merge[] = [];
     if (mode === 'instead') for (let index = 0; index < this.databaseCount; index++) this.flush(index);
@@ -410,14 +409,6 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     });
     for (const merge of merges) this.merge(merge);
     return merges;
-  }
-
-  /** A key whose name is damaged may be any of those that are imported. */
-  private refuseNameless(name: string): void {
-    this.stagings.get(name)?.forEach((_, index) => {
-      if (this.databases[index].keyspace.nameless !== null)
-        throw new RowError(`database ${index}: the name of a key is damaged: \`ardent check\` says more`);
-    });
   }
 
   private merge(merge: Merge): void {
@@ -837,12 +828,16 @@ export class Tier implements Store, RowSource, KeyspaceGround {
     if (cold === null) reader?.finish();
     else reader?.leaveKeys();
     this.keeper.begin(this.served(), this.living());
-    // Keys without a name are found by those look-ups alone that ask for more than the table.
-    if (this.served().some(({ nameless }) => nameless !== null)) this.residents.tracking = true;
     for (const merge of this.restoredMerges.splice(0)) {
       // One that was over but for its last trace.
-      if (merge.from.size === 0) this.discard(merge.from);
-      else this.merge(merge);
+      if (merge.from.size > 0 && this.residents.link !== null) this.merge(merge);
+      else {
+        // Without an engine everything is in memory, and nothing is done in the background.
+        merge.finish();
+        this.discard(merge.from);
+      }
     }
+    // Keys without a name are found by those look-ups alone that ask for more than the table.
+    if (this.served().some(({ nameless }) => nameless !== null)) this.residents.tracking = true;
   }
 }

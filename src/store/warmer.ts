@@ -7,6 +7,7 @@
  * engine since (Residents.applied): a key that was changed or deleted meanwhile is in memory until then.
  */
 import { Slice } from '../bytes/slice.ts';
+import type { Range } from '../engines/engine.ts';
 import type { Arena } from './arena.ts';
 import type { CollectionTable } from './collection-table.ts';
 import type { Evictor } from './evictor.ts';
@@ -45,6 +46,8 @@ export interface WarmerGround {
   readonly fetcher: RowFetcher;
   readonly hasher: Hasher;
   keyspaceOf(record: number): Keyspace;
+  /** With what is merged, staged or being given up. */
+  allKeyspaces(): Iterable<Keyspace | undefined>;
 }
 
 export class Warmer {
@@ -145,48 +148,64 @@ export class Warmer {
 
   /** Keys that are missing when all rows have been read are those of rows that do not tell their keys, or nobody can say which. */
   private async expectAll(link: EngineLink): Promise<void> {
-    let others: NamelessRow[] | null = null;
-    for (const keyspace of this.keyspaces) {
-      if (keyspace.droppedAt !== 0 || keyspace.complete) continue;
-      let strays = this.strays.get(keyspace) ?? [];
-      if (keyspace.away.count > strays.length) {
-        others ??= await this.strayRows(link);
-        strays = [...strays, ...others];
-      }
-      const { count } = keyspace.away;
-      if (keyspace.droppedAt !== 0) continue;
-      if (count > strays.length)
-        this.ground.residents.lost(
-          `rows of ${count} keys of the database with id ${keyspace.id} are missing`,
-        );
-      keyspace.nameAway(strays);
-    }
+    for (const keyspace of this.keyspaces) await this.expect(link, keyspace, this.strays.get(keyspace) ?? []);
+  }
+
+  private async expect(link: EngineLink, keyspace: Keyspace, strays: readonly NamelessRow[]): Promise<void> {
+    if (keyspace.droppedAt !== 0 || keyspace.complete) return;
+    if (keyspace.away.count > strays.length) strays = [...strays, ...(await this.strayRows(link))];
+    const { count } = keyspace.away;
+    if (keyspace.droppedAt !== 0 || count === 0) return;
+    if (count > strays.length)
+      this.ground.residents.lost(`rows of ${count} keys of the database with id ${keyspace.id} are missing`);
+    keyspace.nameAway(strays);
+  }
+
+  /**
+   * The same for a keyspace of whose keys the engine has only those left that do not tell themselves: none of its rows
+   * there is one that a look-up would find.
+   */
+  async expectRest(keyspace: Keyspace): Promise<void> {
+    const link = this.ground.residents.link!;
+    const strays: NamelessRow[] = [];
+    for (const kind of [RowKind.LongKey, RowKind.Key])
+      await this.collect(link, hashRange(kind, keyspace.id), () => true, strays);
+    await this.expect(link, keyspace, strays);
   }
 
   /** Damaged rows in places where no rows belong: their own keys may have lost their kind or database. */
-  private async strayRows({ engine }: EngineLink): Promise<NamelessRow[]> {
-    const { residents } = this.ground;
+  private async strayRows(link: EngineLink): Promise<NamelessRow[]> {
     const known = [RowKind.ExpiryIndex, RowKind.Meta, RowKind.Page].map(kindRange);
-    for (const { id } of this.keyspaces)
-      for (const kind of [RowKind.LongKey, RowKind.Key]) known.push(hashRange(kind, id));
+    for (const keyspace of this.ground.allKeyspaces())
+      for (const kind of [RowKind.LongKey, RowKind.Key])
+        if (keyspace !== undefined) known.push(hashRange(kind, keyspace.id));
     known.sort((a, b) => Buffer.compare(a.start, b.start));
     const rows: NamelessRow[] = [];
     let start: Uint8Array = Uint8Array.of(0);
     for (const range of [...known, { start: undefined, end: undefined }]) {
-      for await (const { walk } of rowPass(engine, residents, {
-        start,
-        end: range.start,
-        chunkBytes: CHUNK_BYTES,
-      })) {
-        while (walk.next()) {
-          if (!walk.damaged || walk.valueStart - walk.keyStart < KEY_ROW_PREFIX) continue;
-          rows.push(this.stray(walk, walk.bytes.readInt32BE(walk.keyStart + EXPIRY_ROW_BYTES)));
-        }
-        await rest(0);
-      }
+      await this.collect(link, { start, end: range.start }, (walk) => walk.damaged, rows);
       start = range.end ?? start;
     }
     return rows;
+  }
+
+  /** Adds rows of a range that `are` strays to `rows`. */
+  private async collect(
+    { engine }: EngineLink,
+    range: Range,
+    are: (walk: RowWalk) => boolean,
+    rows: NamelessRow[],
+  ): Promise<void> {
+    for await (const { walk } of rowPass(engine, this.ground.residents, {
+      ...range,
+      chunkBytes: CHUNK_BYTES,
+    })) {
+      while (walk.next()) {
+        if (!are(walk) || walk.valueStart - walk.keyStart < KEY_ROW_PREFIX) continue;
+        rows.push(this.stray(walk, walk.bytes.readInt32BE(walk.keyStart + EXPIRY_ROW_BYTES)));
+      }
+      await rest(0);
+    }
   }
 
   /** A damaged row whose key stands in its value, or is damaged itself. */

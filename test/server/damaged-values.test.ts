@@ -14,8 +14,8 @@ const DAMAGED = /^-DAMAGED the value of this key is damaged on disk \(row [0-9a-
 const directory = new Directory('damaged');
 
 /** A server that has read everything. */
-async function startServer(): Promise<ServerProcess> {
-  const server = await directory.serve();
+async function startServer(...args: string[]): Promise<ServerProcess> {
+  const server = await directory.serve(...args);
   await untilInfo(server, 'tier_warming', '0');
   return server;
 }
@@ -177,6 +177,57 @@ test('rows that do not tell their keys: an error for these keys alone, until the
   const again = await startServer();
   expect(await again.client.send('DBSIZE')).toBe(':5\r\n');
   expect(await again.client.send('GET', 'three')).toBe('$-1\r\n');
+});
+
+test('rows that do not tell their keys are not lost when their database is merged with an import', async () => {
+  const long = 'long key '.padEnd(1500, '.');
+  const imported = 500;
+  const first = await startServer('--enable-debug-command', 'yes');
+  for (const database of [1, 0]) {
+    await first.client.send('SELECT', database);
+    await first.client.send('DEBUG', 'POPULATE', imported, 'imported');
+  }
+  expect(await first.client.send('SAVE')).toBe('+OK\r\n');
+  await first.client.send('FLUSHALL');
+  await first.client.send('MSET', 'one', 'content of one', 'three', 'content of three');
+  await first.client.send('SET', long, 'content of a long key');
+  await first.client.send('SELECT', 1);
+  await first.client.send('SET', 'alone', 'content of it');
+  await checkpoint(first.client);
+  await kill(first);
+  directory.damage('three');
+  directory.damage('content of a long key');
+  // The id of its database, after which there are no other rows of keys: their order stays as it was.
+  directory.damage('alone', -8);
+
+  const expectDamaged = async ({ client }: ServerProcess, others: number): Promise<void> => {
+    expect(await client.send('DBSIZE')).toBe(`:${3 + others}\r\n`);
+    expect(await client.send('GET', 'three')).toMatch(DAMAGED);
+    expect(await client.send('GET', long)).toMatch(DAMAGED);
+    expect(await client.send('GET', 'one')).toContain('content of one');
+    expect(await client.send('GET', 'nothing')).toBe('$-1\r\n');
+    await client.send('SELECT', 1);
+    expect(await client.send('DBSIZE')).toBe(`:${1 + others}\r\n`);
+    expect(await client.send('GET', 'alone')).toMatch(DAMAGED);
+    await client.send('SELECT', 0);
+  };
+  const warmed = await startServer();
+  await expectDamaged(warmed, 0);
+  await kill(warmed);
+
+  const cold = await directory.serve('--tier-warm-up', 'no');
+  expect(await cold.client.send('IMPORT', path.join(directory.path, 'dump.rdb'), 'REPLACE')).toMatch(/^[+*]/);
+  await expectDamaged(cold, imported);
+  await checkpoint(cold.client);
+  await kill(cold);
+
+  const again = await startServer();
+  await expectDamaged(again, imported);
+  await kill(again);
+  const repaired = await check('--repair');
+  expect(repaired.code, repaired.output).toBe(0);
+  const { client } = await startServer();
+  expect(await client.send('DBSIZE')).toBe(`:${1 + imported}\r\n`);
 });
 
 test('the meta row is there twice', async () => {

@@ -68,13 +68,13 @@ export class Directory {
     return { ...server, client: client! };
   }
 
-  /** Changes a bit in every place where LMDB's file has these bytes; it may hold older versions of its pages. */
-  damage(bytes: string | Buffer): void {
+  /** Changes a bit in every place where LMDB's file has these bytes, or at an offset to them; it may hold older versions of its pages. */
+  damage(bytes: string | Buffer, offset = 0): void {
     const file = path.join(this.path, 'engine', 'data-000001.mdb');
     const content = readFileSync(file);
     let found = 0;
     for (let at = content.indexOf(bytes); at >= 0; at = content.indexOf(bytes, at + 1), found++)
-      content[at] ^= 1;
+      content[at + offset] ^= 1;
     expect(found).toBeGreaterThan(0);
     writeFileSync(file, content);
   }
