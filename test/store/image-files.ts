@@ -143,14 +143,15 @@ export function makeImage(shapes: readonly Shape[], as: 'slabs' | 'rows', random
   tier.now = 1;
   for (const shape of shapes) fill(tier, shape, random);
   const parts: Buffer[] = [];
-  const writer = new ImageWriter((bytes) => parts.push(Buffer.from(bytes)));
+  const write = (bytes: Uint8Array): number => parts.push(Buffer.from(bytes));
+  const writer = new ImageWriter(write, async (bytes) => void write(bytes));
   const databases = tier.dumpedDatabases();
   writer.begin({ hashKey: HASH_KEY, databases });
   const sink =
     as === 'slabs'
       ? new SlabImage(writer, databases)
       : new SlabReader(writer, databases, new PageSpill('unused'));
-  for (const batch of batches(tier)) sink.take(batch);
+  for (const batch of batches(tier)) void sink.take(batch);
   sink.finish();
   writer.end(sink.keys);
   return Buffer.concat(parts);

@@ -104,7 +104,10 @@ function rdbWriter(output: DumpFile): Writer {
 }
 
 function imageWriter(output: DumpFile): Writer {
-  const writer = new ImageWriter((bytes) => output.write(bytes));
+  const writer = new ImageWriter(
+    (bytes) => output.write(bytes),
+    (bytes) => output.writeLater(bytes),
+  );
   writer.begin(start);
   return {
     rows: writer,
@@ -137,23 +140,31 @@ async function readRows(
 
 function readSlabs(output: DumpFile, writer: Writer): void {
   const slabs = writer.slabs();
+  const waiting: (SlabBatch | 'end')[] = [];
 
   async function end(): Promise<void> {
     slabs.finish();
     await finish(output, writer, slabs.keys);
   }
 
+  async function take(batch: SlabBatch): Promise<void> {
+    await slabs.take(batch);
+    post({ memory: batch.bytes }, [batch.bytes]);
+  }
+
+  /** One a turn: all messages that have come are delivered in one, in which no sync of the file would be seen to end. */
+  function next(): void {
+    const message = waiting.shift()!;
+    if (waiting.length > 0) setImmediate(next);
+    if (!failed) (message === 'end' ? end() : take(message)).catch(fail);
+  }
+
   port.on('message', (message: ToDumpThread) => {
-    if (failed) return;
-    if (message === 'end') end().catch(fail);
-    else if (message === 'abandon') void fail(new Error('given up'));
-    else {
-      try {
-        slabs.take(message.batch);
-        post({ memory: message.batch.bytes }, [message.batch.bytes]);
-      } catch (error) {
-        void fail(error);
-      }
+    if (message === 'abandon') {
+      void fail(new Error('given up'));
+      return;
     }
+    waiting.push(message === 'end' ? message : message.batch);
+    if (waiting.length === 1) setImmediate(next);
   });
 }

@@ -20,10 +20,13 @@ export class ImageWriter implements RowSink {
   readonly key = new RdbKey();
   encoding = 0;
   private readonly write: (bytes: Uint8Array) => void;
+  private readonly writeLater: (bytes: Uint8Array) => Promise<void>;
   private readonly items: RowItems;
 
-  constructor(write: (bytes: Uint8Array) => void) {
+  /** @param writeLater does not block; what follows is written behind it, whether it has ended or not */
+  constructor(write: (bytes: Uint8Array) => void, writeLater: (bytes: Uint8Array) => Promise<void>) {
     this.write = write;
+    this.writeLater = writeLater;
     this.items = new RowItems(CHUNK_BYTES, (full) => {
       this.chunk(Chunk.Rows, full.u8.subarray(0, full.pos));
       full.pos = 0;
@@ -40,8 +43,8 @@ export class ImageWriter implements RowSink {
     this.write(body);
   }
 
-  /** Slabs, `from the beginning of `u8`; `classes` tells for each how it is cut. */
-  slabs(classes: readonly number[], u8: Buffer): void {
+  /** Slabs, from the beginning of `u8`, which must not change until it resolves; `classes` tells for each how it is cut. */
+  async slabs(classes: readonly number[], u8: Buffer): Promise<void> {
     if (classes.length === 0) return;
     const head = Buffer.alloc(CHUNK_HEADER_BYTES + 4 + 4 * classes.length);
     const bytes = u8.subarray(0, classes.length * SLAB_BYTES);
@@ -51,7 +54,7 @@ export class ImageWriter implements RowSink {
     classes.forEach((cls, i) => head.writeUInt32LE(cls, CHUNK_HEADER_BYTES + 4 + 4 * i));
     head.writeUInt32LE(crc32(bytes, chunkSum(head, head.subarray(CHUNK_HEADER_BYTES))), 8);
     this.write(head);
-    this.write(bytes);
+    await this.writeLater(bytes);
   }
 
   database(): void {

@@ -111,8 +111,6 @@ class Source implements ImageSource {
   done = 0;
   private readonly fd: number;
   private copy: DumpFile | null = null;
-  /** What is being written to the copy. */
-  private writing: Promise<unknown> = Promise.resolve();
   /** Another name of the same file, instead of a copy; null: there is none. */
   private link: string | null = null;
 
@@ -157,9 +155,7 @@ class Source implements ImageSource {
       if (bytesRead === 0) break;
       filled += bytesRead;
     }
-    const written = this.copy?.writeLater(into.subarray(0, filled), at);
-    this.writing = Promise.allSettled([this.writing, written]);
-    await written;
+    await this.copy?.writeLater(into.subarray(0, filled), at);
     return filled;
   }
 
@@ -196,7 +192,6 @@ class Source implements ImageSource {
     const { copy, link } = this;
     this.copy = this.link = null;
     if (link !== null) rmSync(link, { force: true });
-    await this.writing;
     await copy?.abandon();
   }
 

@@ -38,7 +38,7 @@ export class SlabImage implements SlabSink {
     this.indexOf = databaseByNumber(databases);
   }
 
-  take(batch: SlabBatch): void {
+  take(batch: SlabBatch): Promise<void> {
     const { slabs } = batch;
     const u8 = Buffer.from(batch.bytes);
     const i32 = new Int32Array(batch.bytes, 0, batch.bytes.byteLength >>> 2);
@@ -58,7 +58,7 @@ export class SlabImage implements SlabSink {
       if (to !== from) i32.copyWithin(to, from, from + length * SLAB_WORDS);
       for (let i = 0; i < length; i++) classes.push(run ? (i === 0 ? SLAB_RUN : SLAB_RUN_REST) : cls);
     }
-    this.writer.slabs(classes, u8);
+    return this.writer.slabs(classes, u8);
   }
 
   finish(): void {

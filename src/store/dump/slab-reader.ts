@@ -38,8 +38,8 @@ export interface SlabBatch {
 export interface SlabSink {
   /** Keys met so far. */
   readonly keys: number;
-  /** Takes a batch, whose memory it may change. Throws RowError for a damaged value. */
-  take(batch: SlabBatch): void;
+  /** Takes a batch, whose memory it may change, and needs until what it returns resolves. Throws RowError for a damaged value. */
+  take(batch: SlabBatch): Promise<void> | void;
   /** All slabs have come. */
   finish(): void;
 }
