@@ -138,7 +138,7 @@ export class Blocking {
       const type = this.server.context.peek(db, slice);
       if (type === -1) return false;
       if (type === Type.None && client.wait?.withoutKey !== true) continue;
-      if (client.wait !== null && !this.retry(client, client.wait)) return false;
+      if (client.wait !== null && !this.retry(client, client.wait, slice)) return false;
     }
     return true;
   }
@@ -166,16 +166,16 @@ export class Blocking {
     this.held.push({ client, bytes });
   }
 
-  private retry(client: Client, wait: Wait): boolean {
+  private retry(client: Client, wait: Wait, key: Slice): boolean {
     const { server } = this;
     const context = server.context;
     server.output.open(client);
     const mark = context.reply.pos;
     loadRequest(context, wait.request);
     context.db = wait.db;
-    context.resumed = true;
+    context.readyKey = key;
     const done = context.run(wait.request.entry);
-    context.resumed = false;
+    context.readyKey = null;
     if (!done) {
       server.output.close();
       return false;

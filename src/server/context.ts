@@ -107,8 +107,8 @@ export class Context implements RequestTarget {
   progress: unknown = null;
   /** The command has come further in this run: what it wanted before may leave. */
   advanced = false;
-  /** The command waited, and runs again because one of its keys is ready. */
-  resumed = false;
+  /** The command waited, and runs again because this key of its keys is ready, which alone may serve it. */
+  readyKey: Slice | null = null;
   /** Something is staged that must be handed out when the command returns. */
   staging = false;
   /** What the command asked to wait for; its reply is still to come. */

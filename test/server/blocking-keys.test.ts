@@ -74,6 +74,9 @@ test('what is there is taken at once; arguments are checked', async () => {
     'BLMPOP 0 1 s LEFT',
     'BZPOPMIN s 0',
     'BZMPOP 0 1 s MIN',
+    'CLIENT UNBLOCK 9223372036854775807',
+    'CLIENT UNBLOCK -9223372036854775808',
+    'CLIENT UNBLOCK 9223372036854775808',
     'BLPOP l -1',
     'BLPOP l x',
     'BLPOP l inf',
@@ -135,6 +138,32 @@ test('inside MULTI nobody waits, and a waiting client sees EXEC as one', async (
     'EXEC',
   ]);
   await wake(['BLPOP l 0'], ['MULTI', 'LPUSH l a', 'LPUSH l b', 'LPUSH l c', 'EXEC', 'LRANGE l 0 -1']);
+});
+
+test('of several keys that an EXEC fills, the one that was filled first serves', async () => {
+  const streams = ['XGROUP CREATE x g $ MKSTREAM', 'XGROUP CREATE y g $ MKSTREAM'];
+  await pair.compare(streams);
+  await wake(
+    [
+      'BLPOP l m l 0',
+      'BLMPOP 0 2 l m RIGHT COUNT 2',
+      'BZPOPMIN z y 0',
+      'BZMPOP 0 2 y z MAX',
+      'XREAD BLOCK 0 STREAMS x y $ $',
+      'XREADGROUP GROUP g c COUNT 1 BLOCK 0 STREAMS x y > >',
+    ],
+    [
+      'MULTI',
+      ...['RPUSH m a b c d', 'RPUSH l a b c d', 'XADD y 1-1 f v', 'XADD x 1-1 f v', 'XADD x 1-2 f v'],
+      ...['ZADD z 1 a 2 b', 'EXEC', 'LRANGE l 0 -1', 'LRANGE m 0 -1', 'ZRANGE z 0 -1'],
+      ...['XINFO GROUPS x', 'XINFO GROUPS y'],
+    ],
+  );
+  await pair.compare(['XGROUP SETID y g $']);
+  await wake(
+    ['XREADGROUP GROUP g c BLOCK 0 STREAMS x y > >', 'BLPOP m n 0'],
+    ['XGROUP SETID x g $', 'MULTI', 'XADD y 2-1 f v', 'DEL x', 'RENAME l n', 'RPUSH l a', 'EXEC'],
+  );
 });
 
 test('moves: chains, circles, targets of the wrong type', async () => {

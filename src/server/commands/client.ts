@@ -191,7 +191,7 @@ function unblock(context: Context): void {
     else if (!context.is(3, 'timeout'))
       throw new CommandError('ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR');
   }
-  const target = server.clients.get(context.integer(2));
+  const target = server.clients.get(Number(context.bigInteger(2)));
   const wait = target?.wait ?? null;
   if (target === undefined || wait === null) {
     reply.integer(0);

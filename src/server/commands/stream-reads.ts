@@ -75,8 +75,13 @@ function readOptions(context: Context, inGroup: boolean): Options {
 
 /** The stream of a key. A client that has waited passes over what has become something else. */
 function streamOf(context: Context, key: Slice): Stream | null {
-  if (!context.resumed) return readStream(context, key);
+  if (context.readyKey === null) return readStream(context, key);
   return context.db.type(key) === Type.Stream ? context.db.stream(key) : null;
+}
+
+/** A client that has waited gets what it waited for from one stream, the one that is ready. */
+function passesOver({ readyKey }: Context, key: Slice, served: number): boolean {
+  return readyKey !== null && (served > 0 || !key.equals(readyKey));
 }
 
 function isSign(text: Slice, sign: string): boolean {
@@ -119,12 +124,12 @@ export function xread(context: Context): void {
     else if (stream !== null) copyId(stream.lastId, id);
     ids.push(id);
   }
-  const most = options.count || (context.resumed ? WAITED_COUNT : Infinity);
+  const most = options.count || (context.readyKey === null ? Infinity : WAITED_COUNT);
   const mark = reply.beginDeferred();
   let served = 0;
-  // One that has waited gets what it waited for, from one stream.
-  for (let i = 0; i < keys && !(context.resumed && served > 0); i++) {
+  for (let i = 0; i < keys; i++) {
     const key = args[firstKey + i];
+    if (passesOver(context, key, served)) continue;
     const stream = context.db.type(key) === Type.Stream ? context.db.stream(key)! : null;
     const rank = stream === null ? 0 : stream.countBelow(ids[i], true);
     if (stream === null || rank === stream.length) continue;
@@ -152,10 +157,15 @@ export function xreadgroup(context: Context): void {
   for (let i = 0; i < keys; i++) {
     const at = firstKey + keys + i;
     const key = args[firstKey + i];
+    if (passesOver(context, key, 0)) {
+      ids.push(null);
+      continue;
+    }
     const stream = streamOf(context, key);
-    if (stream === null && context.resumed) throw new CommandError(STREAM_GONE);
+    const waited = context.readyKey !== null;
+    if (stream === null && waited) throw new CommandError(STREAM_GONE);
     if (stream === null || stream.groups.get(groupName) === null) {
-      if (context.resumed) throw new CommandError(GROUP_GONE);
+      if (waited) throw new CommandError(GROUP_GONE);
       throw new CommandError(
         `NOGROUP No such key '${key.latin1()}' or consumer group '${groupName.latin1()}' in XREADGROUP with GROUP option`,
       );
@@ -167,8 +177,9 @@ export function xreadgroup(context: Context): void {
   }
   const mark = reply.beginDeferred();
   let served = 0;
-  for (let i = 0; i < keys && !(context.resumed && served > 0); i++) {
+  for (let i = 0; i < keys; i++) {
     const key = args[firstKey + i];
+    if (passesOver(context, key, served)) continue;
     const stream = context.db.stream(key)!;
     const group = stream.groups.get(groupName)!;
     const id = ids[i];
@@ -186,7 +197,7 @@ export function xreadgroup(context: Context): void {
       group,
       consumerName: args[groupAt + 1],
       noAck: options.noAck,
-      most: options.count || (context.resumed ? WAITED_COUNT : Infinity),
+      most: options.count || (context.readyKey === null ? Infinity : WAITED_COUNT),
     };
     copyId(id ?? cloneId(group.lastId), start);
     incrementId(start);

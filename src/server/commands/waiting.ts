@@ -11,14 +11,16 @@ export function nullArray(reply: Reply): void {
 
 /**
  * The first of the keys that exists, which must be of the type; null when there is none. A client
- * that was waiting passes over keys that have become something else meanwhile, as Redis does: only a
- * value of the type it waits for wakes it.
+ * that was waiting is served from the key that is ready, and passes over it when it has become something
+ * else meanwhile: of several that an EXEC has filled, Redis takes the one that was filled first.
  */
 export function firstOfType(context: Context, keys: readonly Slice[], type: Type): Slice | null {
+  const { readyKey } = context;
+  if (readyKey !== null) return context.db.type(readyKey) === type ? readyKey : null;
   for (const key of keys) {
     const found = context.db.type(key);
     if (found === type) return key;
-    if (found !== Type.None && !context.resumed) throw new WrongTypeError();
+    if (found !== Type.None) throw new WrongTypeError();
   }
   return null;
 }
