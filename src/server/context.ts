@@ -69,8 +69,7 @@ export interface EffectGroup {
 }
 
 export interface Staged {
-  /** Null: a whole database has changed. */
-  events: readonly (StagedEvent | null)[];
+  events: readonly StagedEvent[];
   messages: readonly Message[];
 }
 
@@ -116,12 +115,10 @@ export class Context implements RequestTarget {
   /** Keys changed by the command. */
   private changes = 0;
   private effects = 0;
-  /** Events, changes and ready keys, in order; empty unless somebody observes them. */
-  private staged: (StagedEvent | null)[] = [];
+  /** Events, changes and effects on what is no data, in order; empty unless somebody observes them. */
+  private staged: (StagedEvent | (() => void))[] = [];
   private readyKeys: { db: Database; key: string }[] = [];
   private published: Message[] = [];
-  /** Rarer effects on what is no data. */
-  private followUps: (() => void)[] = [];
   private randomState: number;
 
   /** What a unit of work that is rolled back leaves as it was. */
@@ -261,7 +258,7 @@ export class Context implements RequestTarget {
   /** Stages an effect of the command on something other than data. */
   afterwards(effect: () => void): void {
     this.staging = true;
-    this.followUps.push(effect);
+    this.staged.push(effect);
   }
 
   /** Does something once it is certain that the command has run: now, unless an EXEC may be rolled back. */
@@ -385,7 +382,6 @@ export class Context implements RequestTarget {
     this.staged = [];
     this.readyKeys = [];
     this.published = [];
-    this.followUps = [];
   }
 
   /**
@@ -476,9 +472,8 @@ export class Context implements RequestTarget {
 
   /** A whole database has changed: no client's cache of it holds. */
   flushed(): void {
-    if (!this.server.tracking.anyone) return;
-    this.staging = true;
-    this.staged.push(null);
+    const { tracking } = this.server;
+    if (tracking.anyone) this.afterwards(() => tracking.flushed());
   }
 
   /** Every waiting client of the database looks again: it holds other data now. */
@@ -491,17 +486,17 @@ export class Context implements RequestTarget {
 
   /** What the command, or the whole EXEC, has staged for others; ready keys stay for `signalReady`. */
   takeStaged(): Staged {
-    const { staged: events, published: messages, followUps, server } = this;
+    const { staged, published: messages, server } = this;
     this.staging = false;
-    if (followUps.length > 0) {
-      this.followUps = [];
-      for (const effect of followUps) effect();
-    }
-    if (events.length > 0) this.staged = [];
+    if (staged.length > 0) this.staged = [];
     if (messages.length > 0) this.published = [];
-    for (const event of events) {
-      if (event === null) server.tracking.flushed();
-      else if (event.changed) server.keyspace.changed(event.db, event.key);
+    const events: StagedEvent[] = [];
+    for (const effect of staged) {
+      if (typeof effect === 'function') effect();
+      else {
+        events.push(effect);
+        if (effect.changed) server.keyspace.changed(effect.db, effect.key);
+      }
     }
     return { events, messages };
   }
@@ -509,8 +504,7 @@ export class Context implements RequestTarget {
   /** Sends keyspace events and published messages to their subscribers. */
   announce({ events, messages }: Staged): void {
     const { server } = this;
-    for (const staged of events)
-      if (staged !== null) server.keyspace.notify(staged.db, staged.key, staged.eventClass, staged.event);
+    for (const { db, key, eventClass, event } of events) server.keyspace.notify(db, key, eventClass, event);
     for (const { channel, message, sharded } of messages) server.pubsub.publish(channel, message, sharded);
   }
 

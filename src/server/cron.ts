@@ -34,7 +34,7 @@ export class Cron {
   }
 
   private get hz(): number {
-    return Math.min(500, Math.max(1, this.server.config.number('hz')));
+    return this.server.config.number('hz');
   }
 
   start(): void {

@@ -2,6 +2,7 @@
  * From a parsed request to its command. The plain case is short: found, enough arguments, no gate
  * closed. Everything else asks Redis's questions in Redis's order.
  */
+import type { Slice } from '../bytes/slice.ts';
 import { CommandError } from './command.ts';
 import { Flag, type CommandEntry } from './command-entry.ts';
 import { Gate, type Client } from './client.ts';
@@ -71,7 +72,7 @@ export function resolve(context: Context, entry: CommandEntry | undefined): Comm
     else
       throw new CommandError(
         oneLine(
-          `ERR unknown subcommand '${args[1].latin1().slice(0, 128)}'. Try ${entry.fullName.toUpperCase()} HELP.`,
+          `ERR unknown subcommand '${quotable(args[1], 128)}'. Try ${entry.fullName.toUpperCase()} HELP.`,
         ),
       );
   }
@@ -83,14 +84,15 @@ export function resolve(context: Context, entry: CommandEntry | undefined): Comm
   return entry;
 }
 
+/** The first characters of an argument as Redis shows them in an error: up to a NUL. */
+const quotable = (argument: Slice, most: number): string => argument.latin1().slice(0, most).split('\0')[0];
 const oneLine = (text: string): string => text.replace(/[\r\n]/g, ' ');
 
 function unknownCommand(context: Context): string {
   const { args, argc } = context;
   let shown = '';
-  for (let i = 1; i < argc && shown.length < 128; i++)
-    shown += `'${args[i].latin1().slice(0, 128 - shown.length)}' `;
-  const name = args[0].latin1().slice(0, 128);
+  for (let i = 1; i < argc && shown.length < 128; i++) shown += `'${quotable(args[i], 128 - shown.length)}' `;
+  const name = quotable(args[0], 128);
   return oneLine(`ERR unknown command '${name}', with args beginning with: ${shown}`);
 }
 

@@ -29,7 +29,7 @@ function addSpec(spec: KeySpec, args: readonly Slice[], argc: number, positions:
   let last: number;
   if ('keynum' in find) {
     const count = first + find.keynum < argc ? sliceInteger(args[first + find.keynum]) : NaN;
-    if (!(count >= 0)) return false;
+    if (!(count >= 1)) return false;
     from = first + find.first;
     last = from + (count - 1) * find.step;
   } else if (find.last >= 0) {

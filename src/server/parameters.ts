@@ -25,6 +25,8 @@ export type Parameter = Common &
         default: number;
         min: number;
         max: number;
+        /** Values beyond these are accepted, and brought back to them. */
+        clamp?: readonly [number, number];
         /** `memory`: with units as 512mb; `octal`: file permissions. */
         unit?: 'memory' | 'octal';
         /** A negative value is a percentage and may be written with a percent sign. */
@@ -32,7 +34,12 @@ export type Parameter = Common &
         /** The word `auto` stands for -1. */
         auto?: true;
       }
-    | { kind: 'text'; default: string }
+    | {
+        kind: 'text';
+        default: string;
+        /** A name in a directory, no path. */
+        fileName?: true;
+      }
     | { kind: 'choice'; default: string; choices: readonly string[] }
     /** A list of words with rules of its own. `parse` returns the canonical text, or throws Redis's complaint. */
     | { kind: 'words'; default: string; parse: (words: string[], current: string) => string }
@@ -60,7 +67,7 @@ const integer = (
   value: number,
   min: number,
   max: number,
-  more: Partial<Common> = {},
+  more: Partial<Common> & { clamp?: readonly [number, number] } = {},
 ): Parameter => ({ name, kind: 'number', default: value, min, max, ...more });
 const bytes = (
   name: string,
@@ -69,7 +76,7 @@ const bytes = (
   max: number,
   more: Partial<Common> = {},
 ): Parameter => ({ name, kind: 'number', unit: 'memory', default: value, min, max, ...more });
-const text = (name: string, value: string, more: Partial<Common> = {}): Parameter => ({
+const text = (name: string, value: string, more: Partial<Common> & { fileName?: true } = {}): Parameter => ({
   name,
   kind: 'text',
   default: value,
@@ -234,7 +241,7 @@ const effective: readonly Parameter[] = [
   }),
   text('logfile', '', { ...atStart, help: 'file of the server log; empty: standard output' }),
   integer('databases', 16, 1, 16384, { ...atStart, help: 'number of databases' }),
-  integer('hz', 10, 0, INT_MAX, { help: 'rounds of background work a second' }),
+  integer('hz', 10, 0, INT_MAX, { clamp: [1, 500], help: 'rounds of background work a second' }),
   integer('shutdown-timeout', 10, 0, INT_MAX, {
     help: 'seconds that ending may take; a last checkpoint gets 0.7 of them',
   }),
@@ -278,7 +285,10 @@ const effective: readonly Parameter[] = [
     help: 'for tests: percentage of looks at data that find it not in memory',
   }),
   // Dumps
-  text('dbfilename', 'dump.rdb', { help: 'RDB file that SAVE and BGSAVE write in the data directory' }),
+  text('dbfilename', 'dump.rdb', {
+    fileName: true,
+    help: 'RDB file that SAVE and BGSAVE write in the data directory',
+  }),
   words('save', '', parseSave, {
     help: 'seconds and changes after which an RDB file is written, in pairs; empty: never',
   }),
@@ -459,6 +469,8 @@ export function parseParameter(
     case 'number':
       return parseNumber(parameter, value);
     case 'text':
+      if (parameter.fileName === true && value.includes('/'))
+        throw new ParameterError(`${parameter.name} can't be a path, just a filename`);
       return value;
     case 'choice': {
       const chosen = parameter.choices.find((name) => name === value.toLowerCase());
@@ -501,7 +513,8 @@ function parseNumber(parameter: Parameter & { kind: 'number' }, value: string): 
     });
     throw new ParameterError(`argument must be between ${min} and ${max} inclusive`);
   }
-  return parsed;
+  const [least, most] = parameter.clamp ?? [parsed, parsed];
+  return Math.min(Math.max(parsed, least), most);
 }
 
 /** A value as CONFIG GET shows it. */

@@ -72,6 +72,7 @@ async function ready(port: number): Promise<RawClient> {
 test.each([
   [['--prot', '1'], 1, 'unknown parameter --prot; did you mean --port?'],
   [['--port', 'x'], 1, "port: argument couldn't be parsed into an integer"],
+  [['--dbfilename', '../dump.rdb'], 1, "dbfilename: dbfilename can't be a path, just a filename"],
   [['--engine', 'sqlite'], 1, 'argument(s) must be one of the following: leveldb, lmdb, rocksdb'],
   [['--port'], 1, '--port needs a value'],
   [['nosuch.conf'], 1, 'cannot read configuration file'],

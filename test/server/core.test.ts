@@ -36,6 +36,9 @@ test('connection commands', async () => {
     'SELECT 3',
     'SELECT 16',
     'SELECT -1',
+    'SELECT 2147483648',
+    'SELECT -9223372036854775808',
+    'SELECT 9223372036854775808',
     'SELECT x',
     'SELECT 0',
     'AUTH x',
@@ -91,6 +94,12 @@ test('unknown commands and wrong numbers of arguments', async () => {
     'COMMAND NOSUCH',
     'SLOWLOG GET a',
     'SLOWLOG GET -2',
+    'SLOWLOG Get 1 2',
+    'ACL Cat read 2',
+    'COMMAND GETKEYS ZUNIONSTORE d 0 a',
+    'COMMAND GETKEYS LMPOP 0 a LEFT',
+    ['nul\0name', 'a\0b', '\0'],
+    ['CONFIG', 'GET\0'],
     'PUBSUB NOSUCH',
   ]);
 });
@@ -379,6 +388,12 @@ describe('CLIENT', () => {
       'CLIENT KILL ID x',
       'CLIENT KILL ID 0',
       'CLIENT KILL ID 999999',
+      'CLIENT KILL ID 9223372036854775807',
+      'CLIENT KILL ID 9223372036854775808',
+      'CLIENT KILL ID -9223372036854775808',
+      'CLIENT PAUSE 9223372036854775807 WRITE',
+      'CLIENT UNPAUSE',
+      'CLIENT PAUSE 9223372036854775808 WRITE',
       'CLIENT KILL TYPE x',
       'CLIENT KILL SKIPME x',
       'CLIENT KILL USER x',
@@ -387,6 +402,8 @@ describe('CLIENT', () => {
       'CLIENT LIST TYPE x',
       'CLIENT LIST ID x',
       'CLIENT LIST ID 999999',
+      'CLIENT LIST ID 9223372036854775807',
+      'CLIENT LIST ID 9223372036854775808',
       'CLIENT LIST NOSUCH',
       'CLIENT REPLY x',
       'CLIENT REPLY ON',
@@ -469,6 +486,7 @@ describe('client-side caching', () => {
       'CLIENT TRACKING on BCAST OPTIN',
       'CLIENT TRACKING on OPTIN OPTOUT',
       'CLIENT TRACKING on REDIRECT 999999',
+      'CLIENT TRACKING on REDIRECT 9223372036854775807',
       'CLIENT TRACKING on BCAST PREFIX ab PREFIX a',
       'CLIENT TRACKING on BCAST PREFIX a',
       'CLIENT TRACKINGINFO',
@@ -509,6 +527,24 @@ describe('client-side caching', () => {
       await client.send('GET', 'a');
       client.write('MULTI\r\nSET a 2\r\nFLUSHALL\r\nGET a\r\nEXEC\r\n');
       return (await client.read(7)).toString();
+    });
+  });
+
+  test('what a transaction reads after its own changes is remembered', async () => {
+    const other = await pair.another();
+    await both(async (client) => {
+      const writer = client === pair.ours ? other.ours : other.theirs;
+      const got: string[] = [];
+      await client.send('HELLO', 3);
+      for (const option of ['OPTOUT', 'NOLOOP']) {
+        await client.send('CLIENT', 'TRACKING', 'on', option);
+        client.write('MULTI\r\nSET a 1\r\nGET a\r\nEXEC\r\n');
+        got.push((await client.read(4)).toString());
+        await writer.send('DEL', 'a');
+        got.push((await client.read()).toString());
+        await client.send('CLIENT', 'TRACKING', 'off');
+      }
+      return got;
     });
   });
 
@@ -572,6 +608,11 @@ describe('CONFIG', () => {
       'CONFIG GET slowlog-max-len',
       'CONFIG SET timeout 0 slowlog-max-len 128',
       'CONFIG SET daemonize yes',
+      'CONFIG SET hz 1000',
+      'CONFIG GET hz',
+      'CONFIG SET hz 0',
+      'CONFIG GET hz',
+      'CONFIG SET hz 10',
       'CONFIG SET dbfilename x',
       'CONFIG SET proto-max-bulk-len 1mb',
       'CONFIG SET proto-max-bulk-len 1kb',
@@ -734,7 +775,8 @@ test('SLOWLOG, LATENCY, MEMORY, MONITOR', async () => {
     ])
       await client.send(...command);
     const lines = (await watcher.read(4)).toString('latin1');
-    return lines.replace(/\+[0-9.]+ \[0 [0-9.:]+\]/g, '');
+    const normal = await client.send('CLIENT', 'LIST', 'TYPE', 'normal');
+    return [lines.replace(/\+[0-9.]+ \[0 [0-9.:]+\]/g, ''), normal.includes('cmd=monitor')];
   });
 });
 

@@ -3,12 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { CommandError, type Command } from '../command.ts';
 import { CATEGORIES, commandCategories } from '../categories.ts';
 import type { Context } from '../context.ts';
-import { helpCommand } from './help.ts';
+import { helpCommand, wrongSubcommand } from './help.ts';
 
 function cat(context: Context): void {
   const { argc, args, server, reply } = context;
-  if (argc > 3)
-    throw new CommandError("ERR unknown subcommand or wrong number of arguments for 'cat'. Try ACL HELP.");
+  if (argc > 3) throw wrongSubcommand(context);
   if (argc === 2) {
     reply.array(CATEGORIES.length);
     for (const category of CATEGORIES) reply.bulkString(category);

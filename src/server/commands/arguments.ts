@@ -2,9 +2,11 @@
 import { parseExtended } from '../../bytes/extended.ts';
 import { parseDouble, parseInt64, sliceInteger } from '../../bytes/number.ts';
 import type { Slice } from '../../bytes/slice.ts';
+import type { Database } from '../../store/api.ts';
 import { CommandError } from '../command.ts';
 import type { Context } from '../context.ts';
 import {
+  DB_OUT_OF_RANGE,
   INVALID_CURSOR,
   NOT_INTEGER,
   NOT_POSITIVE,
@@ -13,6 +15,8 @@ import {
   syntaxError,
 } from '../errors.ts';
 
+const INT32_MAX = 2 ** 31 - 1;
+const NOT_INT32 = `ERR value is out of range, value must between ${-INT32_MAX - 1} and ${INT32_MAX}`;
 /** Milliseconds that a signed 64-bit integer can hold. */
 const TIMEOUT_MS_LIMIT = 2 ** 63;
 const CURSOR_LIMIT = 1n << 64n;
@@ -40,6 +44,14 @@ export function integerFrom(context: Context, i: number, least: number, message:
 /** args[i] as a count that is not negative. */
 export function positiveCount(context: Context, i: number): number {
   return integerFrom(context, i, 0, NOT_POSITIVE);
+}
+
+/** args[i] as the number of a database. */
+export function databaseArgument(context: Context, i: number): Database {
+  const index = clampedInteger(context, i);
+  if (index > INT32_MAX || index < -INT32_MAX - 1) throw new CommandError(NOT_INT32);
+  if (index < 0 || index >= context.store.databaseCount) throw new CommandError(DB_OUT_OF_RANGE);
+  return context.store.database(index);
 }
 
 /** args[i], seconds with a fraction, in whole milliseconds rounded up; 0 waits for ever. */

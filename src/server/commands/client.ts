@@ -1,10 +1,11 @@
 /** CLIENT: who is connected, and how this connection is to be treated. */
-import { sliceInteger } from '../../bytes/number.ts';
+import { parseInt64 } from '../../bytes/number.ts';
 import { CommandError, type Command } from '../command.ts';
 import { Gate, type Client } from '../client.ts';
 import type { Context } from '../context.ts';
 import { syntaxError, TIMEOUT_NEGATIVE } from '../errors.ts';
 import type { OutputClass } from '../parameters.ts';
+import { clampedInteger } from './arguments.ts';
 import { setName } from './connection.ts';
 import { helpCommand } from './help.ts';
 
@@ -78,9 +79,15 @@ function clientType(context: Context, i: number): OutputClass | 'master' {
   return type;
 }
 
-/** Monitors are no clients of their own type to CLIENT LIST, but are counted with replicas elsewhere. */
+/** Monitors have the output limits of replicas, but are normal clients to those who look for them. */
 function isOfType({ server }: Context, client: Client, type: OutputClass | 'master'): boolean {
-  return type === server.outputLimits.classOf(client);
+  return type === (client.monitor ? 'normal' : server.outputLimits.classOf(client));
+}
+
+/** args[i] as the id of a client, which need not exist; undefined when it is none. */
+function clientId({ args }: Context, i: number): number | undefined {
+  const id = parseInt64(args[i]);
+  return id === undefined ? undefined : Number(id);
 }
 
 function list(context: Context): void {
@@ -90,9 +97,9 @@ function list(context: Context): void {
     const type = clientType(context, 3);
     clients = clients.filter((client) => isOfType(context, client, type));
   } else if (argc > 3 && context.is(2, 'id')) {
-    clients = args.slice(3, argc).flatMap((argument) => {
-      const id = sliceInteger(argument);
-      if (Number.isNaN(id)) throw new CommandError('ERR Invalid client ID');
+    clients = args.slice(3, argc).flatMap((_, i) => {
+      const id = clientId(context, 3 + i);
+      if (id === undefined) throw new CommandError('ERR Invalid client ID');
       return server.clients.get(id) ?? [];
     });
   } else if (argc !== 2) {
@@ -141,8 +148,8 @@ function kill(context: Context): void {
       const value = args[i + 1].latin1();
       switch (context.word(i)) {
         case 'id': {
-          const id = sliceInteger(args[i + 1]);
-          if (!(id >= 1)) throw new CommandError('ERR client-id should be greater than 0');
+          const id = clientId(context, i + 1);
+          if (id === undefined || id < 1) throw new CommandError('ERR client-id should be greater than 0');
           conditions.push((client) => client.id === id);
           break;
         }
@@ -208,15 +215,14 @@ function unblock(context: Context): void {
 }
 
 function pause(context: Context): void {
-  const { argc, args, server, reply, now } = context;
+  const { argc, server, reply, now } = context;
   let all = true;
   if (argc > 4) throw syntaxError();
   if (argc === 4) {
     if (context.is(3, 'write')) all = false;
     else if (!context.is(3, 'all')) throw new CommandError('ERR CLIENT PAUSE mode must be WRITE or ALL');
   }
-  const timeout = sliceInteger(args[2]);
-  if (Number.isNaN(timeout)) throw new CommandError('ERR timeout is not an integer or out of range');
+  const timeout = clampedInteger(context, 2, 'ERR timeout is not an integer or out of range');
   if (timeout < 0) throw new CommandError(TIMEOUT_NEGATIVE);
   server.pause.begin(all, now + timeout);
   reply.ok();
@@ -246,7 +252,7 @@ function trackingOptions(context: Context): TrackingOptions {
     if (word === 'redirect' && i + 1 < argc) {
       if (options.redirect !== 0)
         throw new CommandError('ERR A client can only redirect to a single other client');
-      options.redirect = context.integer(++i);
+      options.redirect = Number(context.bigInteger(++i));
       if (!server.clients.has(options.redirect))
         throw new CommandError('ERR The client ID you want redirect to does not exist');
     } else if (word === 'prefix' && i + 1 < argc) {

@@ -2,10 +2,11 @@
 import { CommandError, type Command } from '../command.ts';
 import { Gate, type Client } from '../client.ts';
 import type { Context } from '../context.ts';
-import { DB_OUT_OF_RANGE, SYNTAX, wrongArgumentCount } from '../errors.ts';
+import { SYNTAX, wrongArgumentCount } from '../errors.ts';
 import { sliceInteger } from '../../bytes/number.ts';
 import type { Slice } from '../../bytes/slice.ts';
 import { REDIS_VERSION } from '../version.ts';
+import { databaseArgument } from './arguments.ts';
 
 const WRONG_PASSWORD = 'WRONGPASS invalid username-password pair or user is disabled.';
 const NO_PASSWORD_SET =
@@ -34,9 +35,7 @@ function echo({ args, reply }: Context): void {
 }
 
 function select(context: Context): void {
-  const index = context.integer(1);
-  if (index < 0 || index >= context.store.databaseCount) throw new CommandError(DB_OUT_OF_RANGE);
-  context.db = context.client.db = context.store.database(index);
+  context.db = context.client.db = databaseArgument(context, 1);
   context.reply.ok();
 }
 

@@ -5,9 +5,9 @@ import { RespWriter } from '../../resp/writer.ts';
 import { Type, type Database } from '../../store/api.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
-import { DB_OUT_OF_RANGE, NO_SUCH_KEY, SAME_OBJECT, syntaxError } from '../errors.ts';
+import { NO_SUCH_KEY, SAME_OBJECT, syntaxError } from '../errors.ts';
 import { lookedUp } from './announce.ts';
-import { clampedInteger, scanCursor } from './arguments.ts';
+import { clampedInteger, databaseArgument, scanCursor } from './arguments.ts';
 import { deadlineArgument } from './deadlines.ts';
 import { keyAt, keysFrom } from './key-specs.ts';
 import { objectCommand } from './object.ts';
@@ -16,8 +16,6 @@ import { sortCommands } from './sort.ts';
 /** Names of the types, by their numbers. */
 const TYPE_NAMES = ['none', 'string', 'list', 'set', 'hash', 'zset', 'stream'] as const;
 
-const INT32_MAX = 2 ** 31 - 1;
-const NOT_INT32 = `ERR value is out of range, value must between ${-INT32_MAX - 1} and ${INT32_MAX}`;
 const NX_EXCLUDES = 'ERR NX and XX, GT or LT options at the same time are not compatible';
 const GT_EXCLUDES_LT = 'ERR GT and LT options at the same time are not compatible';
 
@@ -268,13 +266,6 @@ function renamenx(context: Context): void {
 }
 
 /** args[i] as the number of a database. */
-function databaseArgument(context: Context, i: number): Database {
-  const index = clampedInteger(context, i);
-  if (index > INT32_MAX || index < -INT32_MAX - 1) throw new CommandError(NOT_INT32);
-  if (index < 0 || index >= context.store.databaseCount) throw new CommandError(DB_OUT_OF_RANGE);
-  return context.store.database(index);
-}
-
 function move(context: Context): void {
   const { db, reply } = context;
   const key = context.args[1];

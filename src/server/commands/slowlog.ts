@@ -2,16 +2,14 @@
 import { sliceInteger } from '../../bytes/number.ts';
 import { CommandError, type Command } from '../command.ts';
 import type { Context } from '../context.ts';
-import { helpCommand } from './help.ts';
+import { helpCommand, wrongSubcommand } from './help.ts';
 
 /** Entries shown unless a number is given. */
 const COUNT = 10;
 
-function get({ argc, args, server, reply }: Context): void {
-  if (argc > 3)
-    throw new CommandError(
-      "ERR unknown subcommand or wrong number of arguments for 'get'. Try SLOWLOG HELP.",
-    );
+function get(context: Context): void {
+  const { argc, args, server, reply } = context;
+  if (argc > 3) throw wrongSubcommand(context);
   let count = COUNT;
   if (argc === 3) {
     count = sliceInteger(args[2]);
