@@ -6,6 +6,8 @@ import type { Address } from './load-spec.ts';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 const COMMAND_TIMEOUT_MS = 60_000;
+/** In which a server has said that it is there. */
+const GREETING_TIMEOUT_MS = 10_000;
 
 /** Commands that a node of a cluster answers for itself alone. */
 const WHOLE_CLUSTER: ReadonlySet<string> = new Set(['DBSIZE', 'FLUSHALL']);
@@ -16,6 +18,15 @@ export function infoFields(text: string): Record<string, string> {
   return Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]),
   );
+}
+
+/** What ended a connection before it began, where the client's or the system's words do not say it. */
+function plainly(error: Error & { code?: string }): Error {
+  if (error.message.startsWith('Unknown RESP type'))
+    return new Error('what answers there is no Redis server');
+  if (error.code === 'EPIPE' || error.code === 'ECONNRESET' || error.message === 'Connection is closed.')
+    return new Error('it closes the connection at once');
+  return error;
 }
 
 export class ControlConnection {
@@ -53,12 +64,15 @@ export class ControlConnection {
           });
     let reason: Error | null = null;
     client.on('error', (error: Error & { lastNodeError?: Error }) => (reason = error.lastNodeError ?? error));
+    const greeting = client.connect().then(() => client.ping());
     try {
-      await client.connect();
-      await client.ping();
+      if ((await Promise.race([greeting, sleep(GREETING_TIMEOUT_MS, null, { ref: false })])) === null)
+        throw new Error(`no answer in ${GREETING_TIMEOUT_MS / 1000} s`);
     } catch (error) {
+      // What ends with the connection has been told.
+      greeting.catch(() => undefined);
       client.disconnect();
-      throw reason ?? error;
+      throw plainly(reason ?? (error as Error));
     }
     return new ControlConnection(client);
   }

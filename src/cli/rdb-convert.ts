@@ -1,4 +1,5 @@
 /** `ardent rdb convert`: the same data as a file of version 10. */
+import { realpathSync, statSync } from 'node:fs';
 import { RDB_VERSION_WRITTEN } from '../rdb/format.ts';
 import { RdbWriter } from '../rdb/writer.ts';
 import { formatBytes, formatCount } from '../report/format.ts';
@@ -16,7 +17,8 @@ export interface ConvertOptions {
 /** Returns what was done, as a sentence. The old file stays until the new one is whole and synced. */
 export async function convertFile(from: string, to: string, options: ConvertOptions): Promise<string> {
   const { compression, checksum, lossy } = options;
-  const output = new DumpFile(to, temporaryName(to));
+  const path = replaceable(to);
+  const output = new DumpFile(path, temporaryName(path));
   try {
     const writer = new RdbWriter({
       write: (bytes) => output.write(bytes),
@@ -38,6 +40,17 @@ export async function convertFile(from: string, to: string, options: ConvertOpti
     await output.abandon();
     throw error;
   }
+}
+
+/**
+ * Where the file that is to be replaced lies: a link stays, what it leads to is replaced. A device or a
+ * pipe would be lost that way.
+ */
+function replaceable(path: string): string {
+  const there = statSync(path, { throwIfNoEntry: false });
+  if (there === undefined) return path;
+  if (!there.isFile()) throw new UsageError(`${path}: not a file`);
+  return realpathSync(path);
 }
 
 function lostText(dropped: RdbWriter['dropped']): string {

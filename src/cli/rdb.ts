@@ -49,7 +49,7 @@ export const builder = (yargs: Argv): Argv =>
           .example('$0 rdb info --top 100 --json dump.rdb', 'the hundred biggest keys, for a program'),
       ({ file, json, top }) =>
         ended(async () => {
-          if (!Number.isSafeInteger(top) || top < 0) throw new UsageError('--top must be a whole number');
+          wholeNumber('top', top);
           const info = await inspect(file, top);
           process.stdout.write(json ? `${JSON.stringify(info, null, 2)}\n` : reportText(info));
           return EXIT.ok;
@@ -111,13 +111,21 @@ export const builder = (yargs: Argv): Argv =>
           .example('$0 rdb dump dump.rdb | jq -r .key', 'the names of all keys')
           .example("$0 rdb dump --match 'user:*' --type hash dump.rdb", 'some keys')
           .epilogue('Bytes that are no UTF-8 are printed as {"base64": "…"}; docs/rdb.md has the lines.'),
-      ({ file, ...filter }) => ended(() => dumpFile(file, filter)),
+      ({ file, ...filter }) =>
+        ended(() => {
+          if (filter.db !== undefined) wholeNumber('db', filter.db);
+          return dumpFile(file, filter);
+        }),
     )
     .demandCommand(1, 'rdb: info, verify, convert or dump')
     .strict();
 
 /** Never called: one of the commands above is, or an error has been told. */
 export const handler = (): Promise<void> => Promise.resolve();
+
+function wholeNumber(option: string, value: number): void {
+  if (!Number.isSafeInteger(value) || value < 0) throw new UsageError(`--${option} must be a whole number`);
+}
 
 /** As `exitWith`; a damaged file is an error of the data. */
 function ended(command: () => Promise<number>): Promise<void> {

@@ -1,5 +1,6 @@
 /** The built command line against real servers. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync, mkdirSync } from 'node:fs';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -302,6 +303,29 @@ describe('bench', () => {
     ]);
     expect(code).toBe(2);
     expect(stderr.trim()).toMatch(/^ardent: 127\.0\.0\.1:1 cannot be reached.*ECONNREFUSED[^\n]*$/);
+  });
+});
+
+describe('a port where no Redis server listens', () => {
+  it.each([
+    [
+      'web',
+      (socket: Socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
+      'what answers there is no Redis server',
+    ],
+    [
+      'shut',
+      (socket: Socket) => socket.once('data', () => socket.destroy()),
+      'it closes the connection at once',
+    ],
+  ])('%s', async (_, answer, reason) => {
+    const server = createServer((socket) => answer(socket.on('error', () => undefined)));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const options = ['-t', 'set', '-q', '--out', join(directory, 'out')];
+    const { code, stderr } = await ardent(['bench', '-p', String(port), ...options]);
+    server.close();
+    expect([code, stderr]).toEqual([2, `ardent: 127.0.0.1:${port} cannot be reached: ${reason}\n`]);
   });
 });
 

@@ -1,6 +1,15 @@
 /** `ardent rdb`: what it prints, how it ends, and that it never leaves half a file. */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -192,6 +201,21 @@ describe('convert', () => {
   });
 });
 
+describe('convert into what is no file', () => {
+  test.each(['.', '/dev/null'])('%s is refused and stays', async (output) => {
+    const { code, err } = await rdb('convert', 'plain.rdb', output);
+    expect([code, err]).toEqual([1, `ardent: ${output}: not a file\n`]);
+  });
+
+  test('what a link leads to is replaced, the link stays', async () => {
+    writeFileSync(at('target.rdb'), 'old');
+    symlinkSync('target.rdb', at('link.rdb'));
+    expect((await rdb('convert', 'plain.rdb', 'link.rdb')).code).toBe(0);
+    expect(lstatSync(at('link.rdb')).isSymbolicLink()).toBe(true);
+    expect((await rdb('verify', 'target.rdb')).code).toBe(0);
+  });
+});
+
 describe('dump', () => {
   test('prints a line of JSON for each key', async () => {
     const { code, out } = await rdb('dump', 'all.rdb');
@@ -267,6 +291,8 @@ describe('dump', () => {
     expect(await keys('--db', '3')).toContain('in 3');
     expect(await keys('--match', 'stream?')).toEqual(['stream2', 'stream3']);
     expect(await keys('--type', 'stream,module')).toEqual(['module', 'stream', 'stream2', 'stream3']);
+    for (const db of ['-1', 'x', '1.5'])
+      expect((await rdb('dump', 'all.rdb', '--db', db)).err).toBe('ardent: --db must be a whole number\n');
     expect((await rdb('dump', 'all.rdb', '--type', 'tree')).err).toContain('types are string, list, set');
   });
 
