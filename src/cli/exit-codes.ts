@@ -31,15 +31,14 @@ export async function exitWith(command: () => Promise<number>): Promise<void> {
   try {
     process.exitCode = await command();
   } catch (error) {
-    const { name, code } = error as { name?: string; code?: string };
+    const { name, code, syscall } = error as { name?: string; code?: string; syscall?: string };
     const expected =
       error instanceof UsageError ||
       error instanceof RangeError ||
       name === 'CommandLineError' ||
       name === 'ResultsError' ||
-      code === 'ENOENT' ||
-      code === 'EACCES' ||
-      code === 'ENOSPC';
+      // A file, directory or disk is not as it should be: the system's words name it.
+      syscall !== undefined;
     process.stderr.write(
       `ardent: ${expected ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`,
     );

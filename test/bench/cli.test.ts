@@ -290,6 +290,13 @@ describe('bench', () => {
     expect(resultsIn(join(directory, 'out')).capacity![0].steps).toHaveLength(3);
   });
 
+  it('results where there is a file: one line, before anything is measured', async () => {
+    const out = join(directory, 'file');
+    writeFileSync(out, '');
+    const { code, stderr } = await ardent(['bench', '-p', '1', '-t', 'set', '--out', out]);
+    expect([code, stderr]).toEqual([1, `ardent: EEXIST: file already exists, mkdir '${out}'\n`]);
+  });
+
   it('unreachable: one line, exit code 2', async () => {
     const { code, stderr } = await ardent([
       'bench',
