@@ -41,28 +41,37 @@ const DEFAULT_REQUESTS = 100_000;
 const STEP_SECONDS = 5;
 
 export const builder = (yargs: Argv): Argv<BenchArguments> =>
-  needValues(outputOptions(planOptions(loadOptions(yargs), 1)))
-    .positional('command', {
-      type: 'string',
-      array: true,
-      describe: 'A command to send instead of tests; __rand_int__, {key}, {value} are replaced',
-    })
-    .option('host', { alias: 'h', type: 'string', default: '127.0.0.1', describe: 'Server' })
-    .option('port', { alias: 'p', type: 'number', default: 6379, describe: 'Port' })
-    .option('socket', { alias: 's', type: 'string', describe: 'Unix socket instead of host and port' })
-    .option('password', { alias: 'a', type: 'string', describe: 'For AUTH' })
-    .option('user', { type: 'string', describe: 'For AUTH, with --password' })
-    .option('dbnum', { type: 'number', default: 0, describe: 'Database' })
-    .option('cluster', { type: 'boolean', default: false, describe: 'Redis Cluster; needs --driver ioredis' })
-    .option('steps', {
-      type: 'string',
-      describe: 'Open loop, rate by rate until the server no longer follows: from:to:step',
-    })
-    .example('$0 bench -t set,get -n 1000000 -r 1000000 -P 16', 'as redis-benchmark')
-    .example('$0 bench --op "95 GET {key zipfian}" --op "5 SET {key zipfian} {value}" --seconds 30', 'a mix')
-    .example('$0 bench -t get --rate 20000 --seconds 30', 'latency at a fixed rate')
-    .example('$0 bench -t get --steps 10000:100000:10000', 'up to the knee')
-    .epilogue(LOAD_HELP) as unknown as Argv<BenchArguments>;
+  needValues(
+    outputOptions(planOptions(loadOptions(yargs), 1))
+      .positional('command', {
+        type: 'string',
+        array: true,
+        describe: 'A command to send instead of tests; __rand_int__, {key}, {value} are replaced',
+      })
+      .option('host', { alias: 'h', type: 'string', default: '127.0.0.1', describe: 'Server' })
+      .option('port', { alias: 'p', type: 'number', default: 6379, describe: 'Port' })
+      .option('socket', { alias: 's', type: 'string', describe: 'Unix socket instead of host and port' })
+      .option('password', { alias: 'a', type: 'string', describe: 'For AUTH' })
+      .option('user', { type: 'string', describe: 'For AUTH, with --password' })
+      .option('dbnum', { type: 'number', default: 0, describe: 'Database' })
+      .option('cluster', {
+        type: 'boolean',
+        default: false,
+        describe: 'Redis Cluster; needs --driver ioredis',
+      })
+      .option('steps', {
+        type: 'string',
+        describe: 'Open loop, rate by rate until the server no longer follows: from:to:step',
+      })
+      .example('$0 bench -t set,get -n 1000000 -r 1000000 -P 16', 'as redis-benchmark')
+      .example(
+        '$0 bench --op "95 GET {key zipfian}" --op "5 SET {key zipfian} {value}" --seconds 30',
+        'a mix',
+      )
+      .example('$0 bench -t get --rate 20000 --seconds 30', 'latency at a fixed rate')
+      .example('$0 bench -t get --steps 10000:100000:10000', 'up to the knee')
+      .epilogue(LOAD_HELP),
+  ) as unknown as Argv<BenchArguments>;
 
 export const handler = (args: BenchArguments): Promise<void> => exitWith(() => runOne(lastGiven(args)));
 

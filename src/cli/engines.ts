@@ -32,45 +32,49 @@ interface EnginesArguments extends OutputArguments {
 const ALL = ENGINE_WORKLOADS.map(({ id }) => id).join(',');
 
 export const builder = (yargs: Argv): Argv<EnginesArguments> =>
-  needValues(outputOptions(yargs))
-    .option('engines', { type: 'string', default: ENGINE_NAMES.join(','), describe: 'Engines by comma' })
-    .option('benchmarks', {
-      alias: 'b',
-      type: 'string',
-      default: ALL,
-      describe: 'Workloads by comma, in this order',
-    })
-    .option('keys', { type: 'number', default: 1_000_000, describe: 'Keys of the key space' })
-    .option('data-size', {
-      alias: 'd',
-      type: 'string',
-      default: '100',
-      describe: 'Bytes of a value: 100, 64-1024 or 64:70,1024:30',
-    })
-    .option('compressibility', {
-      type: 'number',
-      default: 0.5,
-      describe: 'Share of a value that a compressor can remove',
-    })
-    .option('rows', { type: 'number', describe: 'Rows a run at most' })
-    .option('seconds', { type: 'number', default: 5, describe: 'Seconds a run at most' })
-    .option('batch', { type: 'number', default: 100, describe: 'Rows in one call' })
-    .option('depth', { type: 'number', default: 2, describe: 'Calls that a requester keeps under way' })
-    .option('requesters', { type: 'number', default: 1, describe: 'Threads that ask' })
-    .option('sync', {
-      type: 'boolean',
-      default: false,
-      describe: 'Every write reaches the disk before it is acknowledged',
-    })
-    .option('repeats', { type: 'number', default: 3, describe: 'Fresh processes for each engine' })
-    .option('baseline', { type: 'string', describe: 'Engine that ratios are taken against' })
-    .option('engine-option', { type: 'string', array: true, describe: 'e.g. leveldb.block-cache-size=256mb' })
-    .option('seed', { type: 'number', describe: 'Of all random choices (default: drawn, and told)' })
-    .example('$0 engines', 'every workload on every engine')
-    .example('$0 engines -b fillrandom,readrandom --keys 5000000 -d 1024', 'more data than the caches hold')
-    .epilogue(
-      ENGINE_WORKLOADS.map(({ id, description }) => `${id.padEnd(17)} ${description}`).join('\n'),
-    ) as unknown as Argv<EnginesArguments>;
+  needValues(
+    outputOptions(yargs)
+      .option('engines', { type: 'string', default: ENGINE_NAMES.join(','), describe: 'Engines by comma' })
+      .option('benchmarks', {
+        alias: 'b',
+        type: 'string',
+        default: ALL,
+        describe: 'Workloads by comma, in this order',
+      })
+      .option('keys', { type: 'number', default: 1_000_000, describe: 'Keys of the key space' })
+      .option('data-size', {
+        alias: 'd',
+        type: 'string',
+        default: '100',
+        describe: 'Bytes of a value: 100, 64-1024 or 64:70,1024:30',
+      })
+      .option('compressibility', {
+        type: 'number',
+        default: 0.5,
+        describe: 'Share of a value that a compressor can remove',
+      })
+      .option('rows', { type: 'number', describe: 'Rows a run at most' })
+      .option('seconds', { type: 'number', default: 5, describe: 'Seconds a run at most' })
+      .option('batch', { type: 'number', default: 100, describe: 'Rows in one call' })
+      .option('depth', { type: 'number', default: 2, describe: 'Calls that a requester keeps under way' })
+      .option('requesters', { type: 'number', default: 1, describe: 'Threads that ask' })
+      .option('sync', {
+        type: 'boolean',
+        default: false,
+        describe: 'Every write reaches the disk before it is acknowledged',
+      })
+      .option('repeats', { type: 'number', default: 3, describe: 'Fresh processes for each engine' })
+      .option('baseline', { type: 'string', describe: 'Engine that ratios are taken against' })
+      .option('engine-option', {
+        type: 'string',
+        array: true,
+        describe: 'e.g. leveldb.block-cache-size=256mb',
+      })
+      .option('seed', { type: 'number', describe: 'Of all random choices (default: drawn, and told)' })
+      .example('$0 engines', 'every workload on every engine')
+      .example('$0 engines -b fillrandom,readrandom --keys 5000000 -d 1024', 'more data than the caches hold')
+      .epilogue(ENGINE_WORKLOADS.map(({ id, description }) => `${id.padEnd(17)} ${description}`).join('\n')),
+  ) as unknown as Argv<EnginesArguments>;
 
 export const handler = (args: EnginesArguments): Promise<void> => exitWith(() => run(lastGiven(args)));
 

@@ -116,51 +116,54 @@ function targetsOf(args: MatrixArguments, dataBytes: number): Target[] {
 }
 
 export const builder = (yargs: Argv): Argv<MatrixArguments> =>
-  needValues(outputOptions(planOptions(loadOptions(yargs))))
-    .option('quick', {
-      type: 'boolean',
-      default: false,
-      describe: 'About three minutes: short runs, a small key space',
-    })
-    .option('engines', {
-      type: 'string',
-      default: ENGINE_NAMES.join(','),
-      describe: 'Engines by comma, or none',
-    })
-    .option('modes', {
-      type: 'string',
-      default: DEFAULT_MODES,
-      describe: 'served (all data in memory), engine-bound (none, every access goes to the engine), or both',
-    })
-    .option('redis', { type: 'boolean', default: true, describe: 'Measure Redis too; --no-redis' })
-    .option('redis-server', {
-      type: 'string',
-      default: 'redis-server',
-      describe: 'Redis: a name on the PATH or a path',
-    })
-    .option('target', {
-      type: 'string',
-      array: true,
-      describe: 'A server that runs already: name=host:port',
-    })
-    .option('baseline', {
-      type: 'string',
-      describe: 'Column that ratios are taken against (default: Redis)',
-    })
-    .option('appendfsync', {
-      choices: ['no', 'everysec', 'always'],
-      default: 'everysec',
-      describe: 'Durability of ours and of Redis',
-    })
-    .option('server-option', { type: 'string', array: true, describe: 'For ardent server: name=value' })
-    .option('drain', {
-      type: 'number',
-      describe: 'Seconds that a server may take to write back after the load',
-    })
-    .example('$0 matrix --quick', 'about three minutes')
-    .example('$0 matrix -t set,get -P 1,16 -d 100 -r 1000000', 'two rows, with and without pipelining')
-    .example('$0 matrix --engines none --target valkey=127.0.0.1:6380', 'another server against Redis')
-    .epilogue(LOAD_HELP) as unknown as Argv<MatrixArguments>;
+  needValues(
+    outputOptions(planOptions(loadOptions(yargs)))
+      .option('quick', {
+        type: 'boolean',
+        default: false,
+        describe: 'About three minutes: short runs, a small key space',
+      })
+      .option('engines', {
+        type: 'string',
+        default: ENGINE_NAMES.join(','),
+        describe: 'Engines by comma, or none',
+      })
+      .option('modes', {
+        type: 'string',
+        default: DEFAULT_MODES,
+        describe:
+          'served (all data in memory), engine-bound (none, every access goes to the engine), or both',
+      })
+      .option('redis', { type: 'boolean', default: true, describe: 'Measure Redis too; --no-redis' })
+      .option('redis-server', {
+        type: 'string',
+        default: 'redis-server',
+        describe: 'Redis: a name on the PATH or a path',
+      })
+      .option('target', {
+        type: 'string',
+        array: true,
+        describe: 'A server that runs already: name=host:port',
+      })
+      .option('baseline', {
+        type: 'string',
+        describe: 'Column that ratios are taken against (default: Redis)',
+      })
+      .option('appendfsync', {
+        choices: ['no', 'everysec', 'always'],
+        default: 'everysec',
+        describe: 'Durability of ours and of Redis',
+      })
+      .option('server-option', { type: 'string', array: true, describe: 'For ardent server: name=value' })
+      .option('drain', {
+        type: 'number',
+        describe: 'Seconds that a server may take to write back after the load',
+      })
+      .example('$0 matrix --quick', 'about three minutes')
+      .example('$0 matrix -t set,get -P 1,16 -d 100 -r 1000000', 'two rows, with and without pipelining')
+      .example('$0 matrix --engines none --target valkey=127.0.0.1:6380', 'another server against Redis')
+      .epilogue(LOAD_HELP),
+  ) as unknown as Argv<MatrixArguments>;
 
 export const handler = (args: MatrixArguments): Promise<void> => exitWith(() => runMatrix(lastGiven(args)));
 

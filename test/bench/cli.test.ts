@@ -297,6 +297,18 @@ describe('bench', () => {
     expect([code, stderr]).toEqual([1, `ardent: EEXIST: file already exists, mkdir '${out}'\n`]);
   });
 
+  it.each([
+    ['bench', '--password'],
+    ['matrix', '--target'],
+    ['engines', '--benchmarks'],
+  ])('%s %s without a value is refused', async (tool, option) => {
+    const { code, stderr } = await ardent([tool, option]);
+    expect([code, stderr]).toEqual([
+      1,
+      `ardent: Not enough arguments following: ${option.slice(2)}; see ardent ${tool} --help\n`,
+    ]);
+  });
+
   it('unreachable: one line, exit code 2', async () => {
     const { code, stderr } = await ardent([
       'bench',
