@@ -7,6 +7,7 @@ import { Config } from '../../src/server/config.ts';
 import { Tier } from '../../src/store/tier.ts';
 import {
   connect,
+  encodeCommand,
   FAULTS,
   startServer,
   type CommandLine,
@@ -68,6 +69,36 @@ test('MGET, DEL and an EXEC over 10,000 keys', async () => {
   const removed = await rounds('DEL', ...keys);
   expect(removed.reply).toBe(':10000\r\n');
   expect(removed.rounds).toBeLessThanOrEqual(3);
+});
+
+/** The same for commands that arrive together. */
+async function pipelined(
+  commands: readonly (readonly string[])[],
+): Promise<{ reply: string; rounds: number }> {
+  await evictAll();
+  const before = tier.residency().fetchRounds;
+  client.write(Buffer.concat(commands.map((command) => encodeCommand(command))));
+  const reply = (await client.read(commands.length)).toString();
+  return { reply, rounds: tier.residency().fetchRounds - before };
+}
+
+test('commands that arrive together: their keys are fetched together', async () => {
+  const keys = names('key:', 0, 250);
+  await client.send('MSET', ...keys.flatMap((key) => [key, 'value']));
+  for (const key of keys) await client.send('HSET', `hash:${key}`, 'field', 'value');
+  const commands: [string, string[][]][] = [
+    ['GET', keys.map((key) => ['GET', key])],
+    ['HSET', keys.map((key) => ['HSET', `hash:${key}`, 'field', 'other'])],
+    ['SET', keys.map((key) => ['SET', key, 'other', 'EX', '1000'])],
+    ['MGET', keys.map((key) => ['MGET', key, `hash:${key}`, 'absent'])],
+    ['EXPIRE', keys.map((key) => ['EXPIRE', key, '2000'])],
+  ];
+  for (const [name, sent] of commands) {
+    const made = await pipelined(sent);
+    expect(made.reply, name).not.toMatch(/^-/m);
+    // Pages of the index by deadline are not known before its keys are.
+    expect(made.rounds, name).toBeLessThanOrEqual(name === 'EXPIRE' ? 10 : 2);
+  }
 });
 
 test('SORT BY and GET of as many keys', async () => {
@@ -142,6 +173,37 @@ test('a value larger than the limit is borrowed for, one larger than the overdra
   expect(tier.residency().fetchRounds - before).toBeLessThan(10);
   expect(await client.send('EXISTS', 'huge')).toBe(':0\r\n');
   expect(await client.send('PING')).toBe('+PONG\r\n');
+});
+
+test('DEBUG DIGEST of more than a unit of work may hold, and of one moment', async () => {
+  const whole = await startServer({ config: running.server.config });
+  const beside = await connect(whole.port);
+  for (const one of [client, beside]) {
+    for (let i = 0; i < 40; i++) await one.send('RPUSH', 'list', Buffer.alloc(4 * 1024 * 1024, `${i}.`));
+    for (let i = 0; i < 40; i++) await one.send('SET', `string:${i}`, Buffer.alloc(64 * 1024, `${i}.`));
+    await one.send('SADD', 'set', ...names('member:', 0, 2500));
+    await one.send('HSET', 'hash', ...names('field:', 0, 5000));
+    await one.send('ZADD', 'zset', ...names('', 0, 5000));
+    for (let i = 0; i < 300; i++) await one.send('XADD', 'stream', `1-${i + 1}`, 'field', 'value');
+    await one.send('SELECT', 5);
+    await one.send('SET', 'brief', 'value', 'EX', 1000);
+    await one.send('SELECT', 0);
+  }
+  await evictAll();
+  const digest = await client.send('DEBUG', 'DIGEST');
+  expect(digest).toBe(await beside.send('DEBUG', 'DIGEST'));
+
+  await client.send('DEL', 'list');
+  const writer = await connect(running.port);
+  await evictAll();
+  client.write(encodeCommand(['DEBUG', 'DIGEST']));
+  for (let i = 0; i < 10; i++) await writer.send('SET', `late:${i}`, 'value');
+  const changed = (await client.read()).toString();
+  expect(changed).toBe(await client.send('DEBUG', 'DIGEST'));
+  expect(changed).not.toBe(digest);
+  writer.close();
+  beside.close();
+  await whole.stop();
 });
 
 test('DEBUG POPULATE of more than the memory', async () => {

@@ -8,7 +8,7 @@ import type { Context } from '../context.ts';
 import { encodingName } from '../encoding.ts';
 import { NO_SUCH_KEY, NOT_INTEGER } from '../errors.ts';
 import type { Server } from '../server.ts';
-import { digestOfAll, digestOfValue } from './digest.ts';
+import { digestOfAll, digestOfValue, type DigestProgress } from './digest.ts';
 import { helpCommand } from './help.ts';
 import { reload } from './persistence.ts';
 
@@ -141,8 +141,32 @@ function populate(context: Context): void {
   reply.ok();
 }
 
-function digest({ store, reply }: Context): void {
-  reply.simple(digestOfAll(Array.from({ length: store.databaseCount }, (_, i) => store.database(i))));
+/** Beginnings of a digest that changes have made vain, after which it is given up. */
+const DIGESTS_MAX = 100;
+
+interface Digesting {
+  progress: DigestProgress | null;
+  /** What had changed in all when that far was come. */
+  changes: number;
+  begun: number;
+}
+
+/** In parts where not everything is in memory. It is of one moment: what changes between two parts begins it anew. */
+function digest(context: Context): void {
+  const { store, reply, server } = context;
+  const changes = (): number => server.changes + server.statistics.expiredKeys;
+  const digesting = (context.progress ?? { progress: null, changes: changes(), begun: 1 }) as Digesting;
+  let { progress, begun } = digesting;
+  if (digesting.changes !== changes()) {
+    progress = null;
+    if (++begun > DIGESTS_MAX) throw new CommandError('ERR The data changed while their digest was made');
+  }
+  const databases = Array.from({ length: store.databaseCount }, (_, i) => store.database(i));
+  const digest = digestOfAll(databases, progress, (progress) => {
+    if (!context.nested) context.advance({ progress, changes: changes(), begun });
+  });
+  context.endParts();
+  reply.simple(digest);
 }
 
 function digestValue({ argc, args, db, reply }: Context): void {
