@@ -133,9 +133,10 @@ function tellLeft(name, ardent, steps) {
   const left = steps.at(-1);
   const share = (of) => (left[of] - start[of]) / (fill[of] - start[of]);
   const percent = (of) => `${(100 * share(of)).toFixed(1)}%`;
+  const mb = (bytes) => (bytes / MB).toFixed(0);
   console.log(
-    `${name.padEnd(8)} left of the fill's ${((fill.used - start.used) / MB).toFixed(0)} MB: ` +
-      `used ${percent('used')}, anonymous ${percent('anonymous')}, with file pages ${percent('rss')}`,
+    `${name.padEnd(8)} left of the fill's ${mb(fill.used - start.used)} MB: ` +
+      `used ${percent('used')}, anonymous ${percent('anonymous')} (${mb(left.anonymous - start.anonymous)} MB), with file pages ${percent('rss')}`,
   );
   if (!ardent || fill.used - start.used < FILL_BYTES_MIN) return;
   if (['used', 'anonymous'].some((of) => share(of) > LEFT_MAX)) process.exitCode = BROKEN;
