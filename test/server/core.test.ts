@@ -762,6 +762,14 @@ test('SLOWLOG, LATENCY, MEMORY, MONITOR', async () => {
     const entries = await client.send('SLOWLOG', 'GET');
     return /\*3\r\n\$3\r\nSET\r\n\$6\r\nsecret\r\n\$1\r\nx\r\n/.test(entries);
   });
+  const [ours, theirs] = await Promise.all(
+    [pair.ours, pair.theirs].map(async (client) =>
+      (await client.send('MEMORY', 'STATS')).match(/^[a-z].*\w/gm)!,
+    ),
+  );
+  expect(ours).toEqual(
+    expect.arrayContaining(theirs.filter((name) => !/^(db|overhead\.hashtable)\./.test(name))),
+  );
   const other = await pair.another();
   await both(async (client) => {
     const watcher = client === pair.ours ? other.ours : other.theirs;

@@ -31,18 +31,27 @@ function stats({ server, store, reply }: Context): void {
   for (let i = 0; i < store.databaseCount; i++) keys += store.database(i).size;
   let clients = 0;
   for (const client of server.clients.values()) clients += client.outputBytes + client.reader.capacity;
+  // What Redis tells and we do not have is 0: client libraries expect each of its fields.
   const fields: [name: string, value: number, double?: true][] = [
     ['peak.allocated', peak],
     ['total.allocated', used],
-    ['tier.limit', limit],
+    ['startup.allocated', 0],
+    ['replication.backlog', 0],
+    ['clients.slaves', 0],
     ['clients.normal', clients],
-    ['log.buffer', server.effects?.capacity ?? 0],
+    ['cluster.links', 0],
+    ['aof.buffer', server.effects?.capacity ?? 0],
+    ['lua.caches', 0],
+    ['functions.caches', 0],
+    ['overhead.total', 0],
+    ['tier.limit', limit],
     ['heap.used', process_.heapUsed],
     ['heap.total', process_.heapTotal],
     ['external', process_.external],
     ['keys.count', keys],
     ['keys.bytes-per-key', keys === 0 ? 0 : Math.floor(used / keys)],
     ['dataset.bytes', used],
+    ['dataset.percentage', used === 0 ? 0 : 100, true],
     ['peak.percentage', peak === 0 ? 0 : (used * 100) / peak, true],
     ['allocator.allocated', blocks],
     ['allocator.active', slabs],
@@ -51,6 +60,8 @@ function stats({ server, store, reply }: Context): void {
     ['allocator-fragmentation.bytes', slabs - blocks],
     ['allocator-rss.ratio', slabs === 0 ? 0 : chunks / slabs, true],
     ['allocator-rss.bytes', chunks - slabs],
+    ['rss-overhead.ratio', chunks === 0 ? 0 : process_.rss / chunks, true],
+    ['rss-overhead.bytes', process_.rss - chunks],
     ['process.resident', process_.rss],
     ['fragmentation', used === 0 ? 0 : process_.rss / used, true],
     ['fragmentation.bytes', process_.rss - used],
