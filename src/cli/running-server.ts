@@ -138,6 +138,8 @@ export class RunningServer {
     config.onChange('tier-warm-up', () => {
       this.store.warmer.paused = !config.flag('tier-warm-up');
     });
+    // Before the data directory is made: a start in vain leaves nothing behind.
+    await server.network.probe();
     const opening = this.openStore();
     await Promise.race([opening, delay(QUIET_START_MS, undefined, { ref: false })]);
     await server.listen();

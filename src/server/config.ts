@@ -1,4 +1,5 @@
 /** Configuration: the values of all parameters, set together or not at all. */
+import path from 'node:path';
 import {
   HIDDEN,
   parameters,
@@ -178,8 +179,11 @@ export class Config {
 
   /** As CONFIG GET shows it under a name that may be the older one. */
   getAs(name: string): string {
-    const { name: own, aliasValues = {} } = findParameter(name)!;
+    const parameter = findParameter(name)!;
+    const { name: own, aliasValues = {} } = parameter;
     const shown = this.get(own);
+    // Tools that ask where the files are run elsewhere.
+    if (parameter.kind === 'text' && parameter.directory === true) return path.resolve(shown);
     if (name.toLowerCase() === own) return shown;
     return Object.entries(aliasValues).find(([, value]) => value === shown)?.[0] ?? shown;
   }

@@ -8,6 +8,9 @@ export class ListenError extends Error {
   readonly code = 'LISTEN';
 }
 
+/** Bytes of `sun_path` without the zero at its end. */
+const SOCKET_PATH_MAX = process.platform === 'linux' ? 107 : 103;
+
 const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
 
 /** The peer is on this machine. */
@@ -30,6 +33,15 @@ export class Network {
   constructor(config: Config, accept: (socket: net.Socket, unix: string | null) => void) {
     this.config = config;
     this.accept = accept;
+  }
+
+  /** Throws when a configured address cannot be listened on; nothing stays open. */
+  async probe(): Promise<void> {
+    try {
+      await this.open();
+    } finally {
+      await closeAll(this.takeListeners());
+    }
   }
 
   /** Listens on all configured addresses. Port 0 and no unix socket: nothing. */
@@ -78,6 +90,9 @@ export class Network {
     const path = this.config.text('unixsocket');
     if (path === '') return;
     try {
+      // The system would be given what fits, and the socket have another name.
+      if (Buffer.byteLength(path) > SOCKET_PATH_MAX)
+        throw new Error(`the path is longer than the ${SOCKET_PATH_MAX} bytes that the system takes`);
       await removeStale(path);
       this.unix = await this.listen({ path, backlog: this.config.number('tcp-backlog') });
       const permissions = this.config.number('unixsocketperm');
@@ -105,10 +120,14 @@ export class Network {
 
   /** Stops listening; connections stay. */
   close(): void {
-    for (const listener of this.tcp) listener.close();
-    this.unix?.close();
+    for (const listener of this.takeListeners()) listener.close();
+  }
+
+  private takeListeners(): net.Server[] {
+    const listeners = this.unix === null ? this.tcp : [...this.tcp, this.unix];
     this.tcp = [];
     this.unix = null;
+    return listeners;
   }
 }
 

@@ -39,6 +39,8 @@ export type Parameter = Common &
         default: string;
         /** A name in a directory, no path. */
         fileName?: true;
+        /** Of a directory: CONFIG GET tells it absolute. */
+        directory?: true;
       }
     | { kind: 'choice'; default: string; choices: readonly string[] }
     /** A list of words with rules of its own. `parse` returns the canonical text, or throws Redis's complaint. */
@@ -76,7 +78,11 @@ const bytes = (
   max: number,
   more: Partial<Common> = {},
 ): Parameter => ({ name, kind: 'number', unit: 'memory', default: value, min, max, ...more });
-const text = (name: string, value: string, more: Partial<Common> & { fileName?: true } = {}): Parameter => ({
+const text = (
+  name: string,
+  value: string,
+  more: Partial<Common> & { fileName?: true; directory?: true } = {},
+): Parameter => ({
   name,
   kind: 'text',
   default: value,
@@ -251,7 +257,7 @@ const effective: readonly Parameter[] = [
     help: 'allow CONFIG SET dir and dbfilename',
   }),
   // Data
-  text('dir', './ardent-data', { ...atStart, help: 'data directory' }),
+  text('dir', './ardent-data', { ...atStart, directory: true, help: 'data directory' }),
   choice('engine', 'lmdb', ['leveldb', 'lmdb', 'rocksdb'], {
     ...atStart,
     help: 'what keeps the data on disk',

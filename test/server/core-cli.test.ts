@@ -1,6 +1,6 @@
 /** `ardent server` as a process: command line, start, end, exit codes. Runs what `npm run build` made. */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -108,11 +108,20 @@ test('a port in use ends with 2, an unusable directory with 3', async () => {
   await new Promise((resolve) => taken.close(resolve));
   expect(busy.code).toBe(2);
   expect(busy.stderr).toContain(`port ${port} on 127.0.0.1 is in use`);
+  expect(readdirSync(directory)).toEqual([]);
   writeFileSync(path.join(directory, 'file'), '');
   const unusable = await run('--port', String(await freePort()), '--dir', 'file').ended;
   expect(unusable.code).toBe(3);
   expect(unusable.stderr.trim().split('\n')).toHaveLength(1);
   expect(unusable.stderr).toContain('name another directory with --dir');
+});
+
+test('a unix socket with a path too long for the system ends with 2', async () => {
+  const socket = path.join(directory, 'x'.repeat(108));
+  const { code, stderr } = await run('--port', '0', '--unixsocket', socket).ended;
+  expect(stderr).toContain('the path is longer than');
+  expect(code).toBe(2);
+  expect(readdirSync(directory)).toEqual([]);
 });
 
 test.each([
@@ -142,6 +151,7 @@ test('starts with file and parameters, keeps its data over an end and a kill', a
   let client = await ready(port);
   expect(await client.send('SET', 'a', '1')).toBe('+OK\r\n');
   expect(await client.send('CONFIG', 'GET', 'maxclients')).toContain('\r\n60\r\n');
+  expect(await client.send('CONFIG', 'GET', 'dir')).toContain(`\r\n${path.join(directory, 'data')}\r\n`);
   expect(statSync(socket).mode & 0o777).toBe(0o700);
   expect(readFileSync(path.join(directory, 'p.pid'), 'utf8').trim()).toBe(String(first.child.pid));
   const local = new RawClient(net.connect(socket));
