@@ -55,6 +55,10 @@ export class Evictor {
   private restsUntil = 0;
   /** Blocks that the hand has freed or warned. */
   private moved = 0;
+  /** Slabs that it has passed since the last of them, in however many slices. */
+  private idle = 0;
+  /** The last checkpoint that it has seen reach the engine: what was dirty before it may leave since. */
+  private applied = 0;
   private checkpointing: Promise<void> | null = null;
 
   constructor(ground: EvictorGround) {
@@ -148,16 +152,19 @@ export class Evictor {
 
   private sweepUntil(budgetMs: number, target: number): Outcome {
     const { arena } = this;
+    const { applied } = this.ground.residents;
     const started = performance.now();
+    if (applied !== this.applied) this.idle = 0;
+    this.applied = applied;
     let slabs = 0;
-    let idle = 0;
     let outcome: Outcome = 'done';
     while (arena.slabBytes > target) {
       this.slab = arena.nextSlab(this.slab);
       const { moved } = this;
       if (this.slab !== 0) arena.forEachBlock(this.slab, this.visit);
-      idle = this.moved === moved ? idle + 1 : 0;
-      if (idle > 2 * arena.slabsInUse + 2) {
+      this.idle = this.moved === moved ? this.idle + 1 : 0;
+      if (this.idle > 2 * arena.slabsInUse + 2) {
+        this.idle = 0;
         outcome = 'nothing';
         break;
       }
