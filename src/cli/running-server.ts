@@ -139,10 +139,10 @@ export class RunningServer {
       this.store.warmer.paused = !config.flag('tier-warm-up');
     });
     // Before the data directory is made: a start in vain leaves nothing behind.
-    await server.network.probe();
+    await server.network.open();
     const opening = this.openStore();
     await Promise.race([opening, delay(QUIET_START_MS, undefined, { ref: false })]);
-    await server.listen();
+    server.admit();
     this.writePidFile();
     if (process.stdout.isTTY && config.text('logfile') === '') process.stdout.write(banner(config));
     logger.info(

@@ -29,25 +29,25 @@ export class Network {
   private readonly accept: (socket: net.Socket, unix: string | null) => void;
   private tcp: net.Server[] = [];
   private unix: net.Server | null = null;
+  /** Who has connected before `admit`; null after it. Nothing is read from them. */
+  private early: { socket: net.Socket; unix: string | null }[] | null = [];
 
   constructor(config: Config, accept: (socket: net.Socket, unix: string | null) => void) {
     this.config = config;
     this.accept = accept;
   }
 
-  /** Throws when a configured address cannot be listened on; nothing stays open. */
-  async probe(): Promise<void> {
-    try {
-      await this.open();
-    } finally {
-      await closeAll(this.takeListeners());
-    }
-  }
-
-  /** Listens on all configured addresses. Port 0 and no unix socket: nothing. */
+  /** Listens on all configured addresses; who connects waits for `admit`. Port 0 and no unix socket: nothing. */
   async open(): Promise<void> {
     await this.openTcp(this.config.number('port'));
     await this.openUnix();
+  }
+
+  /** Lets in who has connected, and from now on everybody. */
+  admit(): void {
+    const { early } = this;
+    this.early = null;
+    for (const { socket, unix } of early ?? []) this.accept(socket, unix);
   }
 
   /** Listens on a free port of the loopback interface. Resolves to the port. */
@@ -103,11 +103,14 @@ export class Network {
   }
 
   private listen(options: net.ListenOptions): Promise<net.Server> {
-    const path = options.path ?? null;
+    const unix = options.path ?? null;
     // A peer that has sent its last request may still read: its replies leave before we close.
     const listener = net.createServer(
       { noDelay: true, allowHalfOpen: true, pauseOnConnect: true },
-      (socket) => this.accept(socket, path),
+      (socket) => {
+        if (this.early === null) this.accept(socket, unix);
+        else this.early.push({ socket, unix });
+      },
     );
     return new Promise((resolve, reject) => {
       listener.once('error', reject);
@@ -120,14 +123,10 @@ export class Network {
 
   /** Stops listening; connections stay. */
   close(): void {
-    for (const listener of this.takeListeners()) listener.close();
-  }
-
-  private takeListeners(): net.Server[] {
-    const listeners = this.unix === null ? this.tcp : [...this.tcp, this.unix];
+    for (const listener of this.tcp) listener.close();
+    this.unix?.close();
     this.tcp = [];
     this.unix = null;
-    return listeners;
   }
 }
 

@@ -229,16 +229,16 @@ export class Server {
     this.tierLimit.apply();
   }
 
-  /** Listens where the configuration says. */
-  async listen(): Promise<void> {
-    await this.network.open();
+  /** Lets clients in, who may have connected since `network.open`. */
+  admit(): void {
+    this.network.admit();
     this.cron.start();
   }
 
   /** Listens on a free port of the loopback interface. Resolves to the port. */
   async listenOnFreePort(): Promise<number> {
     const port = await this.network.openFreePort();
-    this.cron.start();
+    this.admit();
     return port;
   }
 
