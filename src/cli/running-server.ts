@@ -118,7 +118,17 @@ export class RunningServer {
     });
   }
 
+  /** Rejects when it cannot serve; then nothing is listened on any more. */
   async start(): Promise<void> {
+    try {
+      await this.begin();
+    } catch (error) {
+      this.server.network.close();
+      throw error;
+    }
+  }
+
+  private async begin(): Promise<void> {
     const { config, logger, server } = this;
     for (const signal of ['SIGTERM', 'SIGINT'] as const)
       process.on(signal, () => {
@@ -138,7 +148,7 @@ export class RunningServer {
     config.onChange('tier-warm-up', () => {
       this.store.warmer.paused = !config.flag('tier-warm-up');
     });
-    // Before the data directory is made: a start in vain leaves nothing behind.
+    // Before the data directory is made: a start in vain leaves nothing behind. Who connects waits until `admit`.
     await server.network.open();
     const opening = this.openStore();
     await Promise.race([opening, delay(QUIET_START_MS, undefined, { ref: false })]);

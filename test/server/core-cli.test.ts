@@ -110,10 +110,25 @@ test('a port in use ends with 2, an unusable directory with 3', async () => {
   expect(busy.stderr).toContain(`port ${port} on 127.0.0.1 is in use`);
   expect(readdirSync(directory)).toEqual([]);
   writeFileSync(path.join(directory, 'file'), '');
-  const unusable = await run('--port', String(await freePort()), '--dir', 'file').ended;
+  const unusable = await run('--port', String(port), '--dir', 'file', '--unixsocket', 'socket').ended;
   expect(unusable.code).toBe(3);
+  expect(readdirSync(directory)).toEqual(['file']);
   expect(unusable.stderr.trim().split('\n')).toHaveLength(1);
   expect(unusable.stderr).toContain('name another directory with --dir');
+});
+
+test('who connects while it starts is let in', async () => {
+  const port = await freePort();
+  run('--port', String(port));
+  let first: net.Socket | null = null;
+  for (const until = Date.now() + 30_000; first === null && Date.now() < until;) {
+    first = await new Promise<net.Socket | null>((resolve) => {
+      const socket = net.connect(port, '127.0.0.1', () => resolve(socket));
+      socket.once('error', () => resolve(null));
+    });
+  }
+  const client = new RawClient(first!);
+  expect(await client.send('PING')).toBe('+PONG\r\n');
 });
 
 test('a unix socket with a path too long for the system ends with 2', async () => {
