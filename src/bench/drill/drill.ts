@@ -68,7 +68,9 @@ const PROBE_SECONDS = 1.5;
 const PROBE_KEYS = 1_000;
 const WAIT_MS = 5;
 const SAVE_TIMEOUT_MS = 600_000;
+/** Room on the small disk: at least, and for each key all that a server writes of it before the disk is filled up. */
 const DISK_BYTES = 384 * 1024 * 1024;
+const DISK_BYTES_A_KEY = 8 * 1024;
 
 export async function runDrills(
   plan: DrillPlan,
@@ -324,8 +326,9 @@ class Drill {
   private async diskFull(): Promise<Seen> {
     const disk = freshDirectory('drill-disk', this.plan.dataRoot);
     this.cleanups.push(() => removeDirectory(disk));
+    const size = Math.max(DISK_BYTES, this.plan.keys * DISK_BYTES_A_KEY);
     try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', disk], { stdio: 'ignore' });
+      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', disk], { stdio: 'ignore' });
     } catch {
       return { detail: 'a small file system could not be mounted: it needs root', notRun: true };
     }
