@@ -12,17 +12,13 @@
  * Exit code 3 when before the deadline more than a tenth of the keys were in memory, when keys are left, when a tenth more
  * rows were read than there were keys, or when the engine has rows of them afterwards.
  */
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { parseSize } from '../dist/bytes/size.js';
 import { DrillServer } from './drill/servers.mjs';
 import { readOptions } from './options.mjs';
 
-const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
-const MB = 1024 ** 2;
 const PIPELINE = 1000;
 /** Each of this many pages at least. */
 const PAGES = 10;
@@ -79,19 +75,6 @@ async function counters(server) {
   ];
 }
 
-/** Waits until the engine has everything, and has deleted what is gone; resolves to milliseconds. */
-async function checkpointed(server) {
-  const began = performance.now();
-  await server.control.call('BGREWRITEAOF');
-  for (;;) {
-    const all = await server.control.info();
-    if (all.checkpoint_state === 'idle' && all.checkpoint_log_bytes === '0' && all.checkpoint_purging === '0')
-      return performance.now() - began;
-    if (performance.now() - began > WAIT_MS_MAX) throw new Error('no checkpoint');
-    await sleep(20);
-  }
-}
-
 const indexRows = () => Math.ceil(keys * INDEX_ROWS_PER_KEY) + HASHES;
 
 async function drill(engine) {
@@ -106,9 +89,9 @@ async function drill(engine) {
     );
     await each(server, HASHES, (i) => `HSET hash:${i} ${pairs}`);
     await each(server, HASHES, (i) => `PEXPIREAT hash:${i} ${deadline}`);
-    await checkpointed(server);
+    await server.checkpointed(WAIT_MS_MAX, true);
     await each(server, others, (i) => `SET other:${i} ${'o'.repeat(OTHER_BYTES)}`);
-    await checkpointed(server);
+    await server.checkpointed(WAIT_MS_MAX, true);
     const expiring = keys + HASHES;
     const all = expiring + others;
     const [loaded, resident, rowsBefore, roundsBefore] = await counters(server);
@@ -130,13 +113,8 @@ async function drill(engine) {
     }
     const goneMs = Date.now() - deadline;
     const [, , rowsAfter, roundsAfter, expired, longest] = await counters(server);
-    const diskMs = await checkpointed(server);
+    const diskMs = await server.checkpointed(WAIT_MS_MAX, true);
     await server.end();
-    const check = spawnSync(process.execPath, [MAIN, 'check', server.dataDirectory, '--json'], {
-      encoding: 'utf8',
-      maxBuffer: 64 * MB,
-    });
-    if (check.status !== 0) throw new Error(`ardent check: ${check.stdout}${check.stderr}`);
     const result = {
       engine,
       expiring,
@@ -148,7 +126,7 @@ async function drill(engine) {
       fetched: rowsAfter - rowsBefore,
       rounds: roundsAfter - roundsBefore,
       longestSliceMs: longest / 1000,
-      rowsLeft: JSON.parse(check.stdout).engine.rows - others,
+      rowsLeft: server.engineRows() - others,
     };
     const holds =
       resident <= all * RESIDENT_MAX &&

@@ -45,7 +45,6 @@ import { readOptions } from './options.mjs';
 
 const MB = 1024 ** 2;
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
-const MAIN = here('../dist/cli/main.js');
 const IDLE_PROCESS = here('drill/idle-process.mjs');
 const ENGINE_OVERWRITES = here('drill/engine-overwrites.mjs');
 
@@ -194,19 +193,6 @@ async function resetDelay(server, idle) {
 
 const dbsize = async (server) => Number(await server.control.call('DBSIZE'));
 
-/** Waits until the engine has everything; resolves to milliseconds. INFO goes on being answered meanwhile. */
-async function checkpointed(server) {
-  const start = performance.now();
-  await server.control.call('BGREWRITEAOF');
-  for (;;) {
-    const info = await server.control.info();
-    if (info.checkpoint_state === 'idle' && info.checkpoint_log_bytes === '0') break;
-    if (performance.now() - start > SETTLE_MS_MAX) throw new Error(`no checkpoint: ${JSON.stringify(info)}`);
-    await sleep(20);
-  }
-  return performance.now() - start;
-}
-
 async function drill(engine) {
   const idle = new IdleProcess();
   const nodeOptions = options.node.split(' ').filter(Boolean);
@@ -236,7 +222,7 @@ async function drill(engine) {
     const load = await send(server.address, LOAD, { requests: keys });
     result.load = { opsPerSecond: load.opsPerSecond, seconds: load.seconds };
     say(`${engine} load: ${keys} keys at ${rate(load.opsPerSecond)}`);
-    result.load.drainMs = await checkpointed(server);
+    result.load.drainMs = await server.checkpointed(SETTLE_MS_MAX);
     await watch.take();
     watch.probe.stop();
     result.load.gets = watch.probe.summary();
@@ -285,7 +271,7 @@ async function drill(engine) {
     watch.probe = new Probe(server.port, keys);
     const start = performance.now();
     const overwrites = await send(server.address, OVERWRITE, { requests: keys });
-    const drainMs = await checkpointed(server);
+    const drainMs = await server.checkpointed(SETTLE_MS_MAX);
     const seconds = (performance.now() - start) / 1000;
     watch.probe.stop();
     result.overwrite = {
@@ -350,7 +336,7 @@ async function loadLarge(server) {
     }),
   );
   const loadMs = performance.now() - began;
-  await checkpointed(server);
+  await server.checkpointed(SETTLE_MS_MAX);
   await compareLarge(server);
   return { ...large.sizes, loadMs };
 }
@@ -378,7 +364,7 @@ async function ttlDrill(server) {
     requests: ttlKeys,
     keyspace: ttlKeys,
   });
-  await checkpointed(server);
+  await server.checkpointed(SETTLE_MS_MAX);
   const fetched = await evictOthers(server);
   const loadedMs = deadline - Date.now();
   const loaded = (await dbsize(server)) - before;
@@ -397,7 +383,7 @@ async function ttlDrill(server) {
     /** Rows that were brought in to remove them. */
     fetched: Number((await server.control.info()).tier_fetched_rows) - fetched,
     goneMs: Date.now() - deadline,
-    checkpointMs: await checkpointed(server),
+    checkpointMs: await server.checkpointed(SETTLE_MS_MAX),
     purgeMs: await purged(server),
   };
 }
@@ -415,12 +401,7 @@ async function restartDrill(server, watch) {
   const endMs = await server.end();
   server.control = undefined;
   const began = performance.now();
-  const check = spawnSync(process.execPath, [MAIN, 'check', server.dataDirectory, '--json'], {
-    encoding: 'utf8',
-    maxBuffer: 64 * MB,
-  });
-  if (check.status !== 0) throw new Error(`ardent check: ${check.stdout}${check.stderr}`);
-  const { rows } = JSON.parse(check.stdout).engine;
+  const rows = server.engineRows();
   const checkMs = performance.now() - began;
   await server.spawn();
   watch.follow(server);

@@ -1,4 +1,5 @@
 /** The servers of a drill: each in a directory that outlives its process, so that it can be started again. */
+import { spawnSync } from 'node:child_process';
 import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,6 +10,7 @@ const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const HOST = '127.0.0.1';
 const START_MS_MAX = 600_000;
 const ANSWER_MS_MAX = 2000;
+const CHECK_BYTES_MAX = 64 * 1024 ** 2;
 
 export class DrillServer {
   /** @param {string} name @param {string} command @param {(port: number, directory: string) => string[]} args */
@@ -104,6 +106,32 @@ export class DrillServer {
   async start() {
     await this.spawn();
     return this.serving();
+  }
+
+  /**
+   * Waits until the engine has everything, `purged` also nothing of what was dropped; resolves to milliseconds. INFO goes
+   * on being answered meanwhile.
+   */
+  async checkpointed(msMax, purged = false) {
+    const began = performance.now();
+    await this.control.call('BGREWRITEAOF');
+    for (;;) {
+      const info = await this.control.info();
+      const settled = info.checkpoint_state === 'idle' && info.checkpoint_log_bytes === '0';
+      if (settled && (!purged || info.checkpoint_purging === '0')) return performance.now() - began;
+      if (performance.now() - began > msMax) throw new Error(`no checkpoint: ${JSON.stringify(info)}`);
+      await sleep(20);
+    }
+  }
+
+  /** Rows in the engine of a server that has ended. */
+  engineRows() {
+    const check = spawnSync(process.execPath, [MAIN, 'check', this.dataDirectory, '--json'], {
+      encoding: 'utf8',
+      maxBuffer: CHECK_BYTES_MAX,
+    });
+    if (check.status !== 0) throw new Error(`ardent check: ${check.stdout}${check.stderr}`);
+    return JSON.parse(check.stdout).engine.rows;
   }
 
   async kill() {

@@ -53,9 +53,7 @@ export class Evictor {
   private slab = 0;
   private awake = false;
   private restsUntil = 0;
-  /** Blocks that the hand has freed or warned. */
-  private moved = 0;
-  /** Slabs that it has passed since the last of them, in however many slices. */
+  /** Slabs that the hand has passed since it last freed or warned a block, in however many slices. */
   private idle = 0;
   /** The last checkpoint that it has seen reach the engine: what was dirty before it may leave since. */
   private applied = 0;
@@ -160,9 +158,8 @@ export class Evictor {
     let outcome: Outcome = 'done';
     while (arena.slabBytes > target) {
       this.slab = arena.nextSlab(this.slab);
-      const { moved } = this;
+      this.idle++;
       if (this.slab !== 0) arena.forEachBlock(this.slab, this.visit);
-      this.idle = this.moved === moved ? this.idle + 1 : 0;
       if (this.idle > 2 * arena.slabsInUse + 2) {
         this.idle = 0;
         outcome = 'nothing';
@@ -184,12 +181,12 @@ export class Evictor {
     const kind = head >>> KIND_SHIFT;
     if (kind === Kind.Plain || kind === Kind.Free || !arena.isClean(ref)) return;
     if (arena.wasUsed(ref)) {
-      this.moved++;
+      this.idle = 0;
       return;
     }
     if (residents.isPinned(ref)) return;
     if (kind === Kind.Page ? this.evictPage(ref) : this.evictRecord(ref, head)) {
-      this.moved++;
+      this.idle = 0;
       residents.tracking = true;
       residents.missing = true;
     }

@@ -265,7 +265,6 @@ function renamenx(context: Context): void {
   context.reply.integer(renamed(context, false) ? 1 : 0);
 }
 
-/** args[i] as the number of a database. */
 function move(context: Context): void {
   const { db, reply } = context;
   const key = context.args[1];
